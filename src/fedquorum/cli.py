@@ -1,0 +1,113 @@
+"""The command line: `fedquorum --help` is the manual. What a command needs is imported when it runs."""
+
+from __future__ import annotations
+
+import signal
+import sys
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+from fedquorum._version import __version__
+from fedquorum.errors import InputError, MachineError
+
+app = typer.Typer(
+    name="fedquorum",
+    help="Ensemble federated learning whose predictions a bounded number of malicious clients provably cannot change.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+Out = Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Where to write.")]
+Certificates = Annotated[
+    list[str] | None,
+    typer.Option("--certificate", metavar="NAME", help="Which certificate; may be given several times."),
+]
+
+
+@app.command()
+def run(
+    source: Annotated[str, typer.Argument(metavar="PRESET|FILE.toml", help="What to run: a preset, or your own file.")],
+    out: Out = None,
+    changes: Annotated[
+        list[str] | None, typer.Option("--set", metavar="KEY=VALUE", help="Change a key: --set algorithm.rounds=80.")
+    ] = None,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; one per core if not given.")] = None,
+    engine: Annotated[str, typer.Option(help="Where the trainings happen: local.")] = "local",
+) -> None:
+    """Train (or resume), certify and report: the main job. Running the same command again resumes."""
+    from fedquorum.commands import run_command
+
+    run_command(source, out, changes or [], workers, engine)
+
+
+@app.command()
+def certify(
+    source: Annotated[Path, typer.Argument(metavar="RUN|VOTES.npz", help="A run folder, or votes of any origin.")],
+    names: Certificates = None,
+    alpha: Annotated[
+        str | None, typer.Option(help="The probability of a wrong `paper` or `ideal` certificate.")
+    ] = None,
+    delta: Annotated[str | None, typer.Option(help="The probability of a wrong `served` certificate.")] = None,
+    out: Out = None,
+) -> None:
+    """Certify votes, without any training: all certificates that are valid for how the subsamples were drawn."""
+    from fedquorum.commands import certify_command
+
+    certify_command(source, names, alpha, delta, out)
+
+
+@app.command()
+def verify(
+    source: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
+    retrain: Annotated[int, typer.Option(metavar="J", help="Train J random models again and compare.")] = 0,
+    workers: Annotated[int | None, typer.Option(help="Worker processes; one per core if not given.")] = None,
+) -> None:
+    """Check a run folder: draw again, read every shard, compute every certificate again by a second, exact path."""
+    from fedquorum.commands import verify_command
+
+    if not verify_command(source, retrain, workers):
+        raise typer.Exit(1)
+
+
+@app.callback(invoke_without_command=True)
+def _global(
+    version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,
+) -> None:
+    if version:
+        print(__version__)
+        raise typer.Exit
+
+
+def _interrupt(signum: int, frame: Any) -> NoReturn:
+    raise KeyboardInterrupt
+
+
+def main() -> NoReturn:
+    """Run the command line; every way to end has its exit code and, if it is an error, one line on standard error."""
+    import click
+
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = app(standalone_mode=False)
+        sys.exit(code if isinstance(code, int) else 0)
+    except InputError as error:
+        _end(2, str(error))
+    except click.ClickException as error:
+        _end(2, f"{error.format_message()} (see 'fedquorum --help')")
+    except MachineError as error:
+        _end(3, str(error))
+    except (KeyboardInterrupt, click.Abort):
+        _end(130, "interrupted; everything finished is kept, run the same command again to go on")
+
+
+def _end(code: int, message: str) -> NoReturn:
+    print(f"fedquorum: {' '.join(message.split())}", file=sys.stderr)
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,212 @@
+"""What the commands do: the rooms, one after the other."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+
+from fedquorum.certificates import Certificate, certify, check_name, names_for
+from fedquorum.config import Config, load_config
+from fedquorum.errors import InputError
+from fedquorum.report.curve import print_curve
+from fedquorum.report.figures import write_curve
+from fedquorum.report.outputs import write_certificates
+from fedquorum.runs import (
+    Run,
+    Task,
+    load_run,
+    locked,
+    missing,
+    open_run,
+    read_record,
+    remove_leftovers,
+    votes_of,
+    write_array,
+)
+from fedquorum.votes import load_votes
+
+
+def _console() -> Console:
+    return Console(stderr=False)
+
+
+def _warn(console: Console, text: str) -> None:
+    console.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
+
+
+def run_command(source: str, out: Path | None, changes: Sequence[str], workers: int | None, engine: str) -> None:
+    """`fedquorum run`: train what is missing, then certify and report."""
+    from fedquorum.engines.local import worker_count
+    from fedquorum.experiment import prepare
+
+    console = _console()
+    if engine != "local":
+        raise InputError(f"--engine {engine}: unknown engine; there is local")
+    worker_count(workers)
+    config, folder = load_config(source, changes)
+    names = _names_for(config)
+    out = out or Path("runs") / Path(source).with_suffix("" if source.endswith(".toml") else Path(source).suffix)
+    if out.is_dir() and any(out.iterdir()) and not (out / "run.toml").exists() and not (out / ".lock").exists():
+        raise InputError(f"{out} holds other files and is not a run folder; choose another --out")
+    with locked(out):
+        old = read_record(out) if (out / "run.toml").exists() else None
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            experiment = prepare(config, folder, old)
+        for warning in caught:
+            if issubclass(warning.category, UserWarning):
+                _warn(console, str(warning.message))
+        experiment.record["certify"]["certificates"] = list(names)
+        run = open_run(out, experiment.record)
+        if old is not None:
+            _warn_of_platform(console, old, run.record)
+        remove_leftovers(run)
+        write_array(out / "subsamples.npy", experiment.subsamples.members)
+        if experiment.federation.test_y is not None:
+            write_array(out / "labels.npy", experiment.federation.test_y)
+        tasks, damage = missing(run, len(experiment.subsamples))
+        for problem in damage:
+            _warn(console, f"{problem}; learning its models again")
+        _train(console, experiment, run, tasks, workers)
+        votes, failures = votes_of(run)
+        # a reported set of models: what could not be learnt, or was not listened to, is said beside every claim
+        notes = {"isolated_clients": list(run.record["made_by"]["isolated"]), "failed_models": len(failures)}
+        certificates = [
+            certify(votes, name, alpha=str(config.certify.alpha), delta=str(config.certify.delta)) for name in names
+        ]
+        _report(console, out, certificates, votes.labels, notes, f"{source}: n={votes.n}, k={votes.k}, N={votes.N}")
+
+
+def _names_for(config: Config) -> tuple[str, ...]:
+    """The certificates to give, checked before anything is trained: asked for ones must fit the design."""
+    design = config.subsamples.design
+    if "certificates" in config.certify.model_fields_set:
+        for name in config.certify.certificates:
+            check_name(name, design)
+        return config.certify.certificates
+    names = names_for(design)
+    if not names:
+        raise InputError(f"'subsamples.design' = {design}: no certificate is valid for this design yet")
+    return tuple(name for name in config.certify.certificates if name in names) or names
+
+
+def _warn_of_platform(console: Console, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+    names = ("jaxlib", "numpy", "system", "processor", "features", "device")
+    changed = [name for name in names if old.get("made_by", {}).get(name) != new["made_by"][name]]
+    if changed:
+        _warn(
+            console,
+            f"this run was begun on another class of platform ({', '.join(changed)} differ); "
+            "its certificates stay valid, but retrained models may differ in their last digits",
+        )
+
+
+def _train(console: Console, experiment: Any, run: Run, tasks: Sequence[Task], workers: int | None) -> None:
+    from fedquorum.engines import local
+    from fedquorum.engines.job import Job
+
+    total = len(experiment.subsamples)
+    to_do = sum(len(task.models) for task in tasks)
+    console.print(
+        f"[bold]{run.path}[/]: n={experiment.federation.n} clients, k={experiment.subsamples.k}, N={total} models, "
+        f"{total - to_do} finished, {to_do} to learn",
+        highlight=False,
+        soft_wrap=True,
+    )
+    if not tasks:
+        return
+    job = Job(
+        experiment.federation, experiment.algorithm, experiment.subsamples.members, run.record["algorithm"]["seed"], run
+    )
+    columns = (
+        TextColumn("models"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=console) as progress:
+        bar = progress.add_task("models", total=total, completed=total - to_do, rate="")
+        failed = 0
+
+        def watch(news: local.Progress) -> None:
+            nonlocal failed
+            failed += news.failed
+            if news.note:
+                _warn(progress.console, news.note)
+            progress.update(bar, advance=news.models)
+            speed = progress.tasks[0].speed
+            progress.update(bar, rate="" if not speed else f"{speed:.1f}/s" if speed > 1 else f"{60 * speed:.1f}/min")
+
+        local.run_local(job, tasks, workers=workers, watch=watch)
+    if failed:
+        _warn(console, f"{failed} models could not be learnt; each votes label 0 (the reasons are in the shards)")
+
+
+def certify_command(
+    source: Path, names: Sequence[str] | None, alpha: str | None, delta: str | None, out: Path | None
+) -> None:
+    """`fedquorum certify`: a run folder or a votes file in, certificates out."""
+    console = _console()
+    notes: dict[str, Any] = {}
+    settings: dict[str, Any] = {"alpha": "0.001", "delta": "0.001"}
+    if source.is_dir():
+        run = load_run(source)
+        votes, failures = votes_of(run)
+        settings |= {name: str(run.record["certify"][name]) for name in settings}
+        notes = {"isolated_clients": list(run.record["made_by"]["isolated"]), "failed_models": len(failures)}
+        out = out or source
+    else:
+        votes = load_votes(source)
+        out = out or source.with_name(f"{source.name.removesuffix('.npz')}.certified")
+    settings |= {name: value for name, value in (("alpha", alpha), ("delta", delta)) if value is not None}
+    if names:
+        for name in names:
+            check_name(name, votes.design)
+    elif not (names := names_for(votes.design)):
+        raise InputError(
+            f"{source}: no certificate is valid for the design {votes.design!r} yet; "
+            "'design' must say independent or distinct"
+        )
+    certificates = [certify(votes, name, **settings) for name in dict.fromkeys(names)]
+    with locked(out):
+        _report(
+            console, out, certificates, votes.labels, notes, f"{source.name}: n={votes.n}, k={votes.k}, N={votes.N}"
+        )
+
+
+def _report(
+    console: Console,
+    out: Path,
+    certificates: Sequence[Certificate],
+    labels: np.ndarray | None,
+    notes: Mapping[str, Any],
+    title: str,
+) -> None:
+    summary = write_certificates(out, certificates, labels, notes)
+    write_curve(out, summary, title)
+    print_curve(console, summary)
+    console.print(f"written to [bold]{out}[/]", highlight=False, soft_wrap=True)
+
+
+def verify_command(source: Path, retrain: int, workers: int | None) -> bool:
+    """`fedquorum verify`: True if everything that could be checked is as it should be."""
+    from fedquorum.verify import verify
+
+    console = _console()
+    if retrain < 0:
+        raise InputError(f"--retrain {retrain}: it must be 0 or more")
+    good = True
+    for finding in verify(source, retrain, workers):
+        mark = {True: "[green]ok[/]      ", False: "[red]MISMATCH[/]", None: "[yellow]not checked[/]"}[finding.good]
+        console.print(f"{mark} {finding.text}", highlight=False, soft_wrap=True)
+        good = good and finding.good is not False
+    return good

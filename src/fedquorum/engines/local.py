@@ -1,0 +1,171 @@
+"""One machine: a single-threaded worker process per core, each compiled once, fed shard by shard."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from fedquorum.engines.job import Job, save_job
+from fedquorum.errors import InputError, MachineError
+from fedquorum.runs import Task, remove_leftovers
+
+DEATHS = 3  # of workers on one shard, before the run gives up
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What the engine tells whoever watches: a model was learnt, or models of an unfinished shard were lost again."""
+
+    models: int = 0
+    failed: int = 0
+    note: str = ""
+
+
+@dataclass(eq=False)
+class _Worker:
+    process: subprocess.Popen[bytes]
+    task: Task
+    learnt: int = 0
+    rest: bytes = field(default=b"")
+
+
+def worker_count(workers: int | None) -> int:
+    """One worker per core that this process may use, unless the user says otherwise."""
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 1:
+        raise InputError(f"workers={workers}: at least 1 worker is needed")
+    return workers
+
+
+def worker_environment() -> dict[str, str]:
+    """Every pool at one thread: with several, results depend on how many, and two workers get in each other's way.
+
+    `PJRT_NPROC` is what sets the size of XLA's pool; it must stand before JAX is imported.
+    """
+    environment = dict(os.environ)
+    for name in ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        environment[name] = "1"
+    environment.setdefault("JAX_PLATFORMS", "cpu")
+    environment["PYTHONHASHSEED"] = "0"
+    environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
+    return environment
+
+
+def run_local(
+    job: Job, tasks: Sequence[Task], *, workers: int | None = None, watch: Callable[[Progress], None] = lambda _: None
+) -> None:
+    """Do all tasks. A worker that dies is replaced and its shard tried again, three times at most.
+
+    However this ends, no worker is left, and every shard that was finished is on disk.
+    """
+    folder = Path(tempfile.mkdtemp(prefix="fedquorum-"))
+    log = folder / "log"
+    waiting = deque(tasks)
+    deaths: dict[int, int] = {}
+    busy: dict[int, _Worker] = {}
+    selector = selectors.DefaultSelector()
+
+    def start(task: Task) -> None:
+        with open(log, "ab") as errors:
+            process = subprocess.Popen(
+                [sys.executable, "-m", "fedquorum.engines.worker", str(folder)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                env=worker_environment(),
+                start_new_session=True,  # Ctrl-C is for the parent, which then ends its workers
+            )
+        assert process.stdout is not None
+        worker = _Worker(process, task)
+        busy[process.pid] = worker
+        selector.register(process.stdout, selectors.EVENT_READ, worker)
+        send(worker, task)
+
+    def send(worker: _Worker, task: Task) -> None:
+        worker.task, worker.learnt = task, 0
+        assert worker.process.stdin is not None
+        try:
+            worker.process.stdin.write(json.dumps({"shard": task.shard, "models": task.models}).encode() + b"\n")
+            worker.process.stdin.flush()
+        except BrokenPipeError:
+            pass  # it died; the end of its output tells
+
+    def part(worker: _Worker) -> int:
+        assert worker.process.stdin is not None and worker.process.stdout is not None
+        selector.unregister(worker.process.stdout)
+        del busy[worker.process.pid]
+        worker.process.stdin.close()
+        worker.process.stdout.close()
+        return worker.process.wait()
+
+    def hear(worker: _Worker, line: bytes) -> None:
+        answer = json.loads(line)
+        if "learnt" in answer:
+            worker.learnt += 1
+            watch(Progress(models=1))
+        elif "error" in answer:
+            kind = {"InputError": InputError, "MachineError": MachineError}[answer["kind"]]
+            raise kind(answer["error"])
+        else:
+            watch(Progress(failed=answer["failed"]))
+            if waiting:
+                send(worker, waiting.popleft())
+            else:
+                part(worker)
+
+    def bury(worker: _Worker) -> None:
+        code = part(worker)
+        task = worker.task
+        deaths[task.shard] = deaths.get(task.shard, 0) + 1
+        cause = f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}"
+        if deaths[task.shard] == DEATHS:
+            raise MachineError(
+                f"shard {task.shard} (models {task.models[0]} to {task.models[-1]}): its worker died {DEATHS} times "
+                f"(the last was {cause}{_last_line(log)}); everything finished is kept, run the same command to go on"
+            )
+        watch(Progress(models=-worker.learnt, note=f"a worker died on shard {task.shard} ({cause}); trying it again"))
+        start(task)
+
+    try:
+        save_job(job, folder)
+        for _ in range(min(worker_count(workers), len(waiting))):
+            start(waiting.popleft())
+        while busy:
+            for key, _ in selector.select():
+                worker: _Worker = key.data
+                assert worker.process.stdout is not None
+                chunk = os.read(worker.process.stdout.fileno(), 1 << 16)
+                if not chunk:
+                    bury(worker)
+                    continue
+                *lines, worker.rest = (worker.rest + chunk).split(b"\n")
+                for line in lines:
+                    hear(worker, line)
+    except OSError as error:
+        raise MachineError(f"the workers' files in {folder} cannot be written: {error.strerror}") from None
+    finally:
+        for worker in list(busy.values()):
+            worker.process.kill()
+            part(worker)
+        selector.close()
+        remove_leftovers(job.run)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _last_line(log: Path) -> str:
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return f"; its last words: {lines[-1]}" if lines else ""

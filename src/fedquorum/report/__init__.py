@@ -1,0 +1,1 @@
+"""What people see of a run: files, figures, and the curve in the terminal."""

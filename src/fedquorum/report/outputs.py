@@ -1,0 +1,91 @@
+"""Certificates as files: CSV and Parquet per certificate, and summary.json for all."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fedquorum.certificates import Certificate
+from fedquorum.runs import make_folder, write_whole
+
+
+def write_certificates(
+    folder: Path, certificates: Sequence[Certificate], labels: np.ndarray | None, notes: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Write `certificates/NAME.csv`, `certificates/NAME.parquet` and `summary.json`; return the summary.
+
+    `notes` are facts about the run that each certificate's entry repeats, such as isolated clients.
+    """
+    make_folder(folder / "certificates")
+    summary = {certificate.name: summarise(certificate, labels) | dict(notes) for certificate in certificates}
+    for certificate in certificates:
+        write_whole(folder / "certificates" / f"{certificate.name}.csv", _csv(certificate))
+        write_whole(folder / "certificates" / f"{certificate.name}.parquet", _parquet(certificate))
+    write_whole(folder / "summary.json", readable_json(summary).encode())
+    return summary
+
+
+def summarise(certificate: Certificate, labels: np.ndarray | None) -> dict[str, Any]:
+    """One certificate's entry in summary.json; `certified_accuracy[m]` is CA@m, for every m from 0 to n."""
+    entry: dict[str, Any] = {
+        "statement": certificate.statement,
+        "n": certificate.n,
+        "k": certificate.k,
+        "N": certificate.N,
+        "d": certificate.d,
+        "design": certificate.design,
+        "alpha": None if certificate.alpha is None else float(certificate.alpha),
+        "delta": None if certificate.delta is None else float(certificate.delta),
+        "exact": certificate.exact,
+        "abstained": certificate.abstained,
+        "highest_level": int(certificate.level.max()),
+    }
+    if labels is not None:
+        entry["certified_accuracy"] = [float(value) for value in certificate.accuracy(labels)]
+    return entry
+
+
+def readable_json(content: Any) -> str:
+    """JSON for people: one line per entry, and a list of numbers on one line.
+
+    >>> print(readable_json({"a": {"b": [0.5, 0.25]}}), end="")
+    {
+      "a": {
+        "b": [0.5, 0.25]
+      }
+    }
+    """
+
+    def lines(value: Any, indent: str) -> str:
+        if isinstance(value, dict) and value:
+            inner = ",\n".join(f"{indent}  {json.dumps(k)}: {lines(v, indent + '  ')}" for k, v in value.items())
+            return f"{{\n{inner}\n{indent}}}"
+        return json.dumps(value)
+
+    return lines(content, "") + "\n"
+
+
+def _csv(certificate: Certificate) -> bytes:
+    rows = zip(range(certificate.d), certificate.label.tolist(), certificate.level.tolist(), strict=True)
+    return ("index,label,level\n" + "".join(f"{i},{label},{level}\n" for i, label, level in rows)).encode()
+
+
+def _parquet(certificate: Certificate) -> bytes:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    table = pa.table(
+        {
+            "index": pa.array(np.arange(certificate.d, dtype=np.int64)),
+            "label": pa.array(certificate.label.astype(np.int32)),
+            "level": pa.array(certificate.level.astype(np.int32)),
+        }
+    ).replace_schema_metadata({"certificate": certificate.name, "statement": certificate.statement})
+    content = io.BytesIO()
+    pq.write_table(table, content)
+    return content.getvalue()

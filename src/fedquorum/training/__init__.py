@@ -1,0 +1,1 @@
+"""The training room: one global model from one subsample of the clients."""
