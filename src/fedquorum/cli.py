@@ -93,6 +93,8 @@ def main() -> NoReturn:
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         code = app(standalone_mode=False)
+        if code == 130:  # typer's own word for Ctrl-C
+            raise KeyboardInterrupt
         sys.exit(code if isinstance(code, int) else 0)
     except InputError as error:
         _end(2, str(error))

@@ -147,12 +147,15 @@ def test_a_table_that_cannot_be_used_is_refused_in_one_line(
     assert str(error.value).startswith(file) and "\n" not in str(error.value)
 
 
-def test_a_feature_that_is_no_number_is_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="column 'size' holds string, but features are numbers"):
-        load(table(tmp_path / "t.parquet", size=list("abcdef")))
-    with pytest.raises(InputError, match="invalid value 'big'") as error:
-        load(table(tmp_path / "t.csv", size=[1, 2, 3, "big", 5, 6]))
-    assert "size" in str(error.value)
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_feature_that_is_no_number_is_named_with_its_row(tmp_path: Path, ending: str) -> None:
+    with pytest.raises(InputError, match=r"column 'size' holds 'big' in row 3 .*; features are numbers"):
+        load(table(tmp_path / f"t.{ending}", size=["1", "2", "3", "big", "5", "6"]))
+
+
+def test_a_feature_of_another_kind_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"column 'size' holds date32.*, but features are numbers"):
+        load(table(tmp_path / "t.csv", size=["2024-01-01"] * 6))
 
 
 def test_an_owner_or_label_that_is_missing_is_named_with_its_row(tmp_path: Path) -> None:

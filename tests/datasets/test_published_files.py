@@ -178,7 +178,7 @@ def test_a_path_is_preferred_to_the_environment_and_the_cache(
 ) -> None:
     monkeypatch.setenv("FEDQUORUM_DATA", str(write(tmp_path / "good", published["mnist"])))
     load("mnist")
-    with pytest.raises(InputError, match="this is .* of fashion-mnist"):
+    with pytest.raises(InputError, match=r"this is .* of fashion-mnist"):
         load("mnist", write(tmp_path / "bad", published["fashion-mnist"]))
 
 

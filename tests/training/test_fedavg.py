@@ -46,9 +46,7 @@ def federation(
     return Federation(**(content | {"classes": classes} | changes))
 
 
-def train(
-    algorithm: FedAvg, data: Federation, subsamples: Any, seeds: Any = None
-) -> list[Learned]:
+def train(algorithm: FedAvg, data: Federation, subsamples: Any, seeds: Any = None) -> list[Learned]:
     seeds = [model_seed(1, s) for s in subsamples] if seeds is None else seeds
     return list(algorithm.trainer(data)(np.array(subsamples), seeds))
 
@@ -56,9 +54,7 @@ def train(
 # The twin: Algorithm 1 in plain loops and NumPy, with the gradient written out by hand.
 
 
-def twin_gradient(
-    w: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray
-) -> dict[str, np.ndarray]:
+def twin_gradient(w: dict[str, np.ndarray], x: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
     depth = len(w) // 2
     h = [x]
     for i in range(depth):
@@ -78,19 +74,13 @@ def twin_gradient(
     return gradient
 
 
-def twin(
-    algorithm: FedAvg, data: Federation, subsample: list[int], seed: int
-) -> dict[str, np.ndarray]:
+def twin(algorithm: FedAvg, data: Federation, subsample: list[int], seed: int) -> dict[str, np.ndarray]:
     initial, stream = rounds.keys(np.array(divmod(seed, 2**32), dtype=np.uint32))
     parameters = algorithm.model.init(initial, jnp.zeros((1, *data.x.shape[1:])))
     w = {name: value.astype(np.float64) for name, value in flat(parameters).items()}
     sizes = np.array([len(data.examples(i)[1]) for i in subsample])
     for number in range(algorithm.rounds):
-        rows = np.asarray(
-            rounds.batches(
-                stream, number, sizes, algorithm.local_steps, algorithm.batch_size
-            )
-        )
+        rows = np.asarray(rounds.batches(stream, number, sizes, algorithm.local_steps, algorithm.batch_size))
         g = []
         for position, client in enumerate(subsample):
             x, y = data.examples(client)
@@ -98,27 +88,18 @@ def twin(
             for step in range(algorithm.local_steps):
                 batch = rows[position, step]
                 gradient = twin_gradient(w_i, x[batch].astype(np.float64), y[batch])
-                w_i = {
-                    name: w_i[name] - algorithm.learning_rate * gradient[name]
-                    for name in w
-                }
+                w_i = {name: w_i[name] - algorithm.learning_rate * gradient[name] for name in w}
             g.append({name: w_i[name] - w[name] for name in w})
         held = [0 if data.isolated[c] else len(data.examples(c)[1]) for c in subsample]
         for name, before in w.items():
-            mean = sum(n * g_i[name] for n, g_i in zip(held, g, strict=True)) / sum(
-                held
-            )
+            mean = sum(n * g_i[name] for n, g_i in zip(held, g, strict=True)) / sum(held)
             w[name] = before + algorithm.server_rate * mean
     return w
 
 
-@pytest.mark.parametrize(
-    "model", [linear(4), dnn(4, hidden=(11, 6))], ids=lambda model: model.name
-)
+@pytest.mark.parametrize("model", [linear(4), dnn(4, hidden=(11, 6))], ids=lambda model: model.name)
 @pytest.mark.parametrize("server_rate", [1.0, 0.7])
-def test_it_does_what_its_plain_loop_twin_does(
-    model: Model, server_rate: float
-) -> None:
+def test_it_does_what_its_plain_loop_twin_does(model: Model, server_rate: float) -> None:
     data = federation()
     algorithm = FedAvg(
         model,
@@ -132,14 +113,9 @@ def test_it_does_what_its_plain_loop_twin_does(
         seed = model_seed(3, subsample)
         learned = train(algorithm, data, [subsample], [seed])[0]
         expected = twin(algorithm, data, subsample, seed)
-        assert (
-            learned.parameters is not None
-            and learned.parameters.keys() == expected.keys()
-        )
+        assert learned.parameters is not None and learned.parameters.keys() == expected.keys()
         for name, value in expected.items():
-            np.testing.assert_allclose(
-                learned.parameters[name], value, atol=1e-5, rtol=1e-5
-            )
+            np.testing.assert_allclose(learned.parameters[name], value, atol=1e-5, rtol=1e-5)
 
 
 def test_it_learns_what_can_be_learnt() -> None:
@@ -154,9 +130,7 @@ def test_batches_are_uniform_within_each_clients_rows() -> None:
     counts = np.bincount(rows[0].ravel(), minlength=3)
     assert len(counts) == 3 and abs(counts - 2000).max() < 5 * np.sqrt(6000 * 2 / 9)
     assert rows[1].min() == 0 and rows[1].max() == 999
-    assert not np.array_equal(
-        rows, np.asarray(rounds.batches(jax.random.key(1), 1, sizes, 100, 60))
-    )
+    assert not np.array_equal(rows, np.asarray(rounds.batches(jax.random.key(1), 1, sizes, 100, 60)))
 
 
 def test_images_as_bytes_are_the_same_as_their_values_divided_by_255() -> None:
@@ -182,12 +156,8 @@ def test_images_as_bytes_are_the_same_as_their_values_divided_by_255() -> None:
 
 def test_any_optax_transformation_serves_as_the_local_optimiser() -> None:
     data = federation()
-    by_default = train(FedAvg(linear(4), rounds=3, learning_rate=0.1), data, [[0, 1]])[
-        0
-    ]
-    by_hand = train(
-        FedAvg(linear(4), rounds=3, optimizer=optax.sgd(0.1)), data, [[0, 1]]
-    )[0]
+    by_default = train(FedAvg(linear(4), rounds=3, learning_rate=0.1), data, [[0, 1]])[0]
+    by_hand = train(FedAvg(linear(4), rounds=3, optimizer=optax.sgd(0.1)), data, [[0, 1]])[0]
     with_momentum = train(
         FedAvg(linear(4), rounds=3, optimizer=optax.sgd(0.1, momentum=0.9)),
         data,
@@ -206,25 +176,16 @@ def test_any_pair_of_init_and_apply_serves_as_a_model() -> None:
 
     data = federation(y=np.full(sum(SIZES), 2))
     learned = train(FedAvg(Constant(), rounds=2), data, [[0, 1]])[0]
-    assert (
-        learned.parameters is not None
-        and learned.parameters.keys() == {"0"}
-        and (learned.labels == 2).all()
-    )
+    assert learned.parameters is not None and learned.parameters.keys() == {"0"} and (learned.labels == 2).all()
 
 
 # Care 5: what a model may depend on.
 
 
 def same(a: Learned, b: Learned) -> bool:
-    assert (
-        a.parameters is not None
-        and b.parameters is not None
-        and a.parameters.keys() == b.parameters.keys()
-    )
+    assert a.parameters is not None and b.parameters is not None and a.parameters.keys() == b.parameters.keys()
     return a.labels.tobytes() == b.labels.tobytes() and all(
-        value.tobytes() == b.parameters[name].tobytes()
-        for name, value in a.parameters.items()
+        value.tobytes() == b.parameters[name].tobytes() for name, value in a.parameters.items()
     )
 
 
@@ -251,18 +212,15 @@ def learn(model, shape, kind, change):
 
 changes = {
     "nothing": lambda x, y, name: (x, y, name),
-    "size": lambda x, y, name: (np.concatenate([x] * 40), np.concatenate([y] * 40), name),
-    "labels": lambda x, y, name: (x, (y + 1) % 4, name),
-    "row order": lambda x, y, name: (x[::-1], y[::-1], name),
-    "spelling": lambda x, y, name: (x, y, "C, the third"),
-    "one row": lambda x, y, name: (x[:1], y[:1], name),
+    "labels, row order and spelling": lambda x, y, name: (x[::-1], (y[::-1] + 1) % 4, "C, the third"),
+    "larger size": lambda x, y, name: (np.concatenate([x] * 40), np.concatenate([y] * 40), name),
+    "single row": lambda x, y, name: (x[:1], y[:1], name),
 }
-resized = {name: changes[name] for name in ("nothing", "size", "one row")}  # what is compiled anew
 for model, shape, kind, tried in (
     (dnn(4, (24, 24)), (37,), np.float32, changes),
-    (cnn(4), (20, 20), np.uint8, resized),
+    (cnn(4), (20, 20), np.uint8, ("nothing", "larger size")),
 ):
-    learnt = {name: learn(model, shape, kind, change) for name, change in tried.items()}
+    learnt = {name: learn(model, shape, kind, changes[name]) for name in tried}
     different = [name for name in tried if learnt[name] != learnt["nothing"]]
     assert not different, f"{model.name} saw a stranger's {different}"
 print("independent")
@@ -294,7 +252,8 @@ from fedquorum.training.fedavg import FedAvg
 from fedquorum.training.models import dnn
 
 rng = np.random.default_rng(5)
-data = Federation(rng.normal(size=(90, 37)), rng.integers(4, size=90), np.arange(90) % 6, test_x=rng.normal(size=(9, 37)))
+x, test_x = rng.normal(size=(90, 37)), rng.normal(size=(9, 37))
+data = Federation(x, rng.integers(4, size=90), np.arange(90) % 6, test_x=test_x)
 subsamples, seeds = np.array([[0, 1, 3], [1, 2, 5], [2, 3, 4], [0, 4, 5], [1, 3, 4]]), [5, 6, 7, 8, 9]
 def learn(order):
     learned = FedAvg(dnn(4, (24, 24)), rounds=3).trainer(data)(subsamples[order], [seeds[i] for i in order])
@@ -310,13 +269,10 @@ def test_a_models_bytes_do_not_depend_on_the_models_trained_beside_it() -> None:
     assert in_one_thread(COMPANIONS) == "same"
 
 
-@pytest.mark.parametrize("lanes", [2, 3, 7])
+@pytest.mark.parametrize("lanes", [2, 7])
 def test_clients_and_models_side_by_side_learn_the_same(lanes: int) -> None:
     subsamples = [[0, 1, 3], [1, 2, 3], [0, 1, 2]]
-    one, many = (
-        train(FedAvg(linear(4), rounds=3, lanes=n), federation(), subsamples)
-        for n in (1, lanes)
-    )
+    one, many = (train(FedAvg(linear(4), rounds=3, lanes=n), federation(), subsamples) for n in (1, lanes))
     for a, b in zip(one, many, strict=True):
         for name, value in (a.parameters or {}).items():
             np.testing.assert_allclose((b.parameters or {})[name], value, atol=1e-6)
@@ -324,14 +280,8 @@ def test_clients_and_models_side_by_side_learn_the_same(lanes: int) -> None:
 
 
 def test_a_model_seed_belongs_to_its_subsample_in_any_order_and_spelling() -> None:
-    assert model_seed(1, [3, 1, 2]) == model_seed(
-        1, np.array([1, 2, 3], dtype=np.int16)
-    )
-    seeds = {
-        model_seed(seed, s)
-        for seed in (0, 1, 12)
-        for s in ([1], [2], [12], [1, 2], [1, 12], [2, 11])
-    }
+    assert model_seed(1, [3, 1, 2]) == model_seed(1, np.array([1, 2, 3], dtype=np.int16))
+    seeds = {model_seed(seed, s) for seed in (0, 1, 12) for s in ([1], [2], [12], [1, 2], [1, 12], [2, 11])}
     assert len(seeds) == 18 and all(0 <= seed < 2**64 for seed in seeds)
 
 
@@ -357,9 +307,7 @@ def test_an_isolated_client_teaches_nothing_and_stops_nobody() -> None:
     with pytest.warns(UserWarning, match="isolated"):
         other_labels = federation(
             x=x,
-            y=np.where(
-                np.arange(sum(SIZES)) < SIZES[0], 3 - federation().y, federation().y
-            ),
+            y=np.where(np.arange(sum(SIZES)) < SIZES[0], 3 - federation().y, federation().y),
         )
     assert same(learned, train(algorithm, other_labels, [[0, 1]])[0])
 
@@ -370,13 +318,8 @@ def test_a_subsample_of_isolated_clients_only_votes_label_0() -> None:
     with pytest.warns(UserWarning, match="isolated"):
         data = federation(x=x)
     for lanes in (1, 4):
-        lost, learned = train(
-            FedAvg(linear(4), rounds=10, lanes=lanes), data, [[0, 1], [1, 2]]
-        )
-        assert (
-            not lost.labels.any()
-            and lost.failure == "every client of the subsample is isolated"
-        )
+        lost, learned = train(FedAvg(linear(4), rounds=10, lanes=lanes), data, [[0, 1], [1, 2]])
+        assert not lost.labels.any() and lost.failure == "every client of the subsample is isolated"
         assert learned.labels.any() and learned.failure is None
 
 
@@ -395,9 +338,7 @@ def test_every_chunk_of_the_test_set_is_predicted(d: int) -> None:
     inputs = jax.random.normal(jax.random.key(d), (d, 9))
     model = linear(4)
     w = model.init(jax.random.key(0), inputs)
-    assert np.array_equal(
-        rounds.predict(model, w, inputs), np.argmax(model.apply(w, inputs), axis=1)
-    )
+    assert np.array_equal(rounds.predict(model, w, inputs), np.argmax(model.apply(w, inputs), axis=1))
 
 
 # Wrong settings.
@@ -429,8 +370,6 @@ def test_a_wrong_setting_is_named(settings: dict[str, Any], message: str) -> Non
         (lambda: cnn(4), "cannot take one input of shape"),
     ],
 )
-def test_a_model_that_does_not_fit_the_data_is_found_before_training(
-    model: Callable[[], Model], message: str
-) -> None:
+def test_a_model_that_does_not_fit_the_data_is_found_before_training(model: Callable[[], Model], message: str) -> None:
     with pytest.raises(InputError, match=message):
         FedAvg(model()).trainer(federation())

@@ -23,13 +23,9 @@ def federation(bad: bool = False) -> Federation:
     return Federation(x, y, np.arange(60) // 10, test_x=np.eye(3))
 
 
-def learn(
-    fit: Any, subsamples: Any = ((0, 2), (3, 5)), data: Federation | None = None
-) -> list[Any]:
+def learn(fit: Any, subsamples: Any = ((0, 2), (3, 5)), data: Federation | None = None) -> list[Any]:
     return list(
-        Plain(fit).trainer(data or federation())(
-            np.array(subsamples), [2**40 + i for i in range(len(subsamples))]
-        )
+        Plain(fit).trainer(data or federation())(np.array(subsamples), [2**40 + i for i in range(len(subsamples))])
     )
 
 
@@ -50,9 +46,7 @@ def test_clients_come_in_ascending_order_with_their_rows() -> None:
         data,
     )
     for (x, y), i in zip(seen[0], (1, 4), strict=True):
-        assert np.array_equal(x, data.examples(i)[0]) and np.array_equal(
-            y, data.examples(i)[1]
-        )
+        assert np.array_equal(x, data.examples(i)[0]) and np.array_equal(y, data.examples(i)[1])
 
 
 def raises(clients: Any, seed: int) -> Any:
@@ -102,17 +96,10 @@ def test_an_exhausted_machine_is_not_a_vote() -> None:
 def test_an_isolated_client_is_left_out() -> None:
     with pytest.warns(UserWarning, match="isolated"):
         data = federation(bad=True)
-    lost, kept = learn(
-        lambda clients, seed: lambda x: np.full(3, len(clients)), [(0,), (1,)], data
-    )
-    assert (
-        lost.failure == "every client of the subsample is isolated"
-        and lost.labels.tolist() == [0, 0, 0]
-    )
+    lost, kept = learn(lambda clients, seed: lambda x: np.full(3, len(clients)), [(0,), (1,)], data)
+    assert lost.failure == "every client of the subsample is isolated" and lost.labels.tolist() == [0, 0, 0]
     assert kept.labels.tolist() == [1, 1, 1]
-    assert learn(
-        lambda clients, seed: lambda x: np.full(3, len(clients)), [(0, 1)], data
-    )[0].labels.tolist() == [
+    assert learn(lambda clients, seed: lambda x: np.full(3, len(clients)), [(0, 1)], data)[0].labels.tolist() == [
         1,
         1,
         1,

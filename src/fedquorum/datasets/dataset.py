@@ -15,7 +15,7 @@ class Dataset:
     `client[i]` is the natural client of training row i and `clients` the order in which the natural clients are
     enrolled; both are `None` where the examples come without owners (MNIST).
 
-    >>> data = Dataset("mine", x=np.zeros((3, 2)), y=np.array([0, 1, 1]), test_x=np.zeros((1, 2)), test_y=None, classes=2)
+    >>> data = Dataset("mine", np.zeros((3, 2)), np.array([0, 1, 1]), np.zeros((1, 2)), test_y=None, classes=2)
     >>> data.client is None
     True
     """

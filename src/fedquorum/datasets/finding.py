@@ -122,7 +122,8 @@ def _check(name: str, file: str, where: str, content: bytes) -> None:
                 )
     if len(content) != expected.size:
         raise InputError(
-            f"{where}: {len(content)} bytes, but {file} of {name} has {expected.size}: truncated or another file; get it again"
+            f"{where}: {len(content)} bytes, but {file} of {name} has {expected.size}:"
+            f" truncated or another file; get it again"
         )
     raise InputError(
         f"{where}: not the published {file} of {name}: its SHA-256 is {digest}, not {expected.sha256}; get it again"

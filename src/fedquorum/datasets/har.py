@@ -12,7 +12,7 @@ from fedquorum.datasets.split import three_quarters
 def parse_har(files: dict[str, Found]) -> dict[str, np.ndarray]:
     """UCI's two parts pooled, training part first: features, labels 0 ... 5 (1 ... 6 in the files), users.
 
-    `np.fromstring` reads a million numbers in a tenth of a second; `np.loadtxt` takes twenty times as long.
+    The text is 5.8 million numbers between blanks, which `np.fromstring` reads in half a second.
     """
     x, y, user = (
         np.concatenate(

@@ -10,7 +10,7 @@ from fedquorum.datasets.published import IDX_FILES
 
 
 def parse_idx(content: bytes) -> np.ndarray:
-    """Bytes 0, 0, 8 (meaning uint8) and the number of dimensions; each dimension in four bytes, big end first; the data.
+    """Bytes 0, 0, 8 (uint8) and the number of dimensions; each dimension in four bytes, big end first; the data.
 
     >>> parse_idx(bytes([0, 0, 8, 2, 0, 0, 0, 1, 0, 0, 0, 3, 7, 8, 9])).tolist()
     [[7, 8, 9]]

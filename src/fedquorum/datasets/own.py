@@ -97,16 +97,10 @@ def _read_table(file: Path) -> pyarrow.Table:
     try:
         if file.suffix.lower() == ".parquet":
             return parquet.read_table(file)
-        with csv.open_csv(file) as reader:
-            names = reader.schema.names
-        # Only `client`, `label` and `test` may be guessed from what is there, and from all of it at once: a
-        # column that starts with whole numbers may go on with others.
-        numbers = {name: pyarrow.float32() for name in names if name not in ("client", "label", "test")}
-        return csv.read_csv(
-            file,
-            read_options=csv.ReadOptions(block_size=min(file.stat().st_size + 1, 2**31 - 1)),
-            convert_options=csv.ConvertOptions(column_types=numbers),
-        )
+        # One block, so that a column's type is guessed from all of it: it may start with whole numbers and go on
+        # with others.
+        whole = csv.ReadOptions(block_size=min(file.stat().st_size + 1, 2**31 - 1))
+        return csv.read_csv(file, read_options=whole)
     except (pyarrow.ArrowException, UnicodeDecodeError) as error:
         raise InputError(f"{file}: {' '.join(str(error).split())}") from None
 
@@ -124,12 +118,26 @@ def _feature(file: Path, name: str, column: pyarrow.ChunkedArray) -> np.ndarray:
     from pyarrow import types
 
     kind = column.type
+    if types.is_string(kind) or types.is_large_string(kind):
+        values = column.to_pylist()
+        row = next((i for i, value in enumerate(values) if not _reads_as_number(value)), 0)
+        raise InputError(
+            f"{file}: the column '{name}' holds {values[row]!r} in row {row} (the first is 0); features are numbers"
+        )
     if not (types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)):
         raise InputError(
             f"{file}: the column '{name}' holds {kind}, but features are numbers; encode it or leave it out"
         )
     values = column.to_numpy()
     return values.astype(np.float32) if values.dtype != object else np.array(values, dtype=np.float32)
+
+
+def _reads_as_number(text: str | None) -> bool:
+    try:
+        float(text or "nan")
+    except ValueError:
+        return False
+    return True
 
 
 def _labels(file: Path, name: str, values: np.ndarray) -> np.ndarray:

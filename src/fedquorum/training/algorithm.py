@@ -57,7 +57,5 @@ def model_seed(seed: int, subsample: Iterable[int]) -> int:
     False
     """
     members = ",".join(str(i) for i in sorted(int(i) for i in subsample))
-    digest = hashlib.sha256(
-        f"fedquorum model seed 1|{int(seed)}|{members}".encode()
-    ).digest()
+    digest = hashlib.sha256(f"fedquorum model seed 1|{int(seed)}|{members}".encode()).digest()
     return int.from_bytes(digest[:8], "big")

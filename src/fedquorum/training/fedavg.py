@@ -23,8 +23,8 @@ AGGREGATIONS = ("mean",)
 class FedAvg:
     """Federated averaging (Algorithm 1), with the sign put right: each round, w <- w + server_rate * Agg(g).
 
-    The clients of the subsample start from w, take `local_steps` steps on batches of `batch_size` of their own rows (uniform,
-    with replacement), and send g_i = w_i - w; Agg is the mean weighted by how many rows each client holds.
+    The clients of the subsample start from w, take `local_steps` steps on batches of `batch_size` of their own rows
+    (uniform, with replacement), and send g_i = w_i - w; Agg is the mean weighted by how many rows each client holds.
     `model` is any object with `init(key, x)` and `apply(parameters, x)`; `optimizer` an Optax transformation, started
     afresh in each round (by default plain SGD at `learning_rate`). `lanes` is how many clients train side by side:
     1 on a CPU, where one client's working set should stay in the cache; hundreds on a GPU.
@@ -51,43 +51,24 @@ class FedAvg:
     def __post_init__(self) -> None:
         for name in ("rounds", "local_steps", "batch_size", "lanes"):
             value = getattr(self, name)
-            if (
-                not isinstance(value, (int, np.integer))
-                or isinstance(value, bool)
-                or value < 1
-            ):
-                raise InputError(
-                    f"{name} is {value!r}; it must be a whole number of at least 1"
-                )
+            if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or value < 1:
+                raise InputError(f"{name} is {value!r}; it must be a whole number of at least 1")
         for name in ("learning_rate", "server_rate"):
             value = getattr(self, name)
-            if not isinstance(value, (int, float, np.number)) or not (
-                math.isfinite(value) and value > 0
-            ):
+            if not isinstance(value, (int, float, np.number)) or not (math.isfinite(value) and value > 0):
                 raise InputError(f"{name} is {value!r}; it must be a positive number")
         if self.aggregation not in AGGREGATIONS:
-            raise InputError(
-                f"aggregation is {self.aggregation!r}; it must be one of {', '.join(AGGREGATIONS)}"
-            )
-        if not (
-            callable(getattr(self.model, "init", None))
-            and callable(getattr(self.model, "apply", None))
-        ):
-            raise InputError(
-                f"model is {self.model!r}; it needs init(key, x) and apply(parameters, x)"
-            )
+            raise InputError(f"aggregation is {self.aggregation!r}; it must be one of {', '.join(AGGREGATIONS)}")
+        if not (callable(getattr(self.model, "init", None)) and callable(getattr(self.model, "apply", None))):
+            raise InputError(f"model is {self.model!r}; it needs init(key, x) and apply(parameters, x)")
         if self.optimizer is not None and not hasattr(self.optimizer, "update"):
-            raise InputError(
-                f"optimizer is {self.optimizer!r}; it must be an Optax gradient transformation"
-            )
+            raise InputError(f"optimizer is {self.optimizer!r}; it must be an Optax gradient transformation")
 
     def local_optimizer(self) -> Any:
         """The Optax transformation that clients use."""
         import optax  # type: ignore[import-untyped]
 
-        return (
-            optax.sgd(self.learning_rate) if self.optimizer is None else self.optimizer
-        )
+        return optax.sgd(self.learning_rate) if self.optimizer is None else self.optimizer
 
     def trainer(self, federation: Federation) -> Trainer:
         """Put the data on the device and prepare the two compiled functions (learn, predict), once per process."""
@@ -111,18 +92,13 @@ class FedAvg:
         def train(subsamples: np.ndarray, seeds: Sequence[int]) -> Iterator[Learned]:
             subsamples = np.sort(np.asarray(subsamples, dtype=np.int64), axis=1)
             if len(subsamples) != len(seeds):
-                raise InputError(
-                    f"there are {len(subsamples)} subsamples but {len(seeds)} seeds"
-                )
+                raise InputError(f"there are {len(subsamples)} subsamples but {len(seeds)} seeds")
             group = max(1, self.lanes // max(1, subsamples.shape[1]))
             for first in range(0, len(subsamples), group):
                 members = subsamples[first : first + group]
                 count = len(members)
                 halves = np.array(
-                    [
-                        divmod(int(s) % 2**64, 2**32)
-                        for s in seeds[first : first + group]
-                    ],
+                    [divmod(int(s) % 2**64, 2**32) for s in seeds[first : first + group]],
                     dtype=np.uint32,
                 )
                 if group == 1:
@@ -137,18 +113,11 @@ class FedAvg:
                 else:
                     # one compiled size: the last, smaller group is filled up with copies of its first model
                     filled = np.resize(np.arange(count), group)
-                    stacked = learn_many(
-                        x, y, *addresses(federation, members[filled]), halves[filled]
-                    )
-                    learned = [
-                        jax.tree.map(lambda leaf, i=i: leaf[i], stacked)
-                        for i in range(count)
-                    ]
+                    stacked = learn_many(x, y, *addresses(federation, members[filled]), halves[filled])
+                    learned = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(count)]
                 for w, member in zip(learned, members, strict=True):
                     if federation.isolated[member].all():
-                        yield failed(
-                            federation, "every client of the subsample is isolated"
-                        )
+                        yield failed(federation, "every client of the subsample is isolated")
                     else:
                         yield Learned(np.asarray(predict(w, test_x)), flat(w))
 
@@ -165,20 +134,14 @@ class FedAvg:
             found = jax.eval_shape(logits, np.zeros((1, *shape), np.float32)).shape
         except InputError:
             raise
-        except Exception as error:  # noqa: BLE001 - a user's model may raise anything
+        except Exception as error:
             reason = " ".join(f"{type(error).__name__}: {error}".split())[:300]
-            raise InputError(
-                f"the model cannot take one input of shape {shape}: {reason}"
-            ) from error
+            raise InputError(f"the model cannot take one input of shape {shape}: {reason}") from error
         if found != (1, classes):
-            raise InputError(
-                f"the model gives one input logits of shape {found}; {(1, classes)} is needed"
-            )
+            raise InputError(f"the model gives one input logits of shape {found}; {(1, classes)} is needed")
 
 
-def addresses(
-    federation: Federation, subsamples: np.ndarray
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def addresses(federation: Federation, subsamples: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Where the clients' rows start, how many there are, and each client's share of its subsample's rows (s, k).
 
     An isolated client's share is 0.
@@ -198,8 +161,5 @@ def flat(w: Any) -> dict[str, np.ndarray]:
 
     leaves, _ = jax.tree_util.tree_flatten_with_path(w)
     return {
-        "/".join(
-            jax.tree_util.keystr((part,), simple=True) for part in path
-        ): np.asarray(leaf)
-        for path, leaf in leaves
+        "/".join(jax.tree_util.keystr((part,), simple=True) for part in path): np.asarray(leaf) for path, leaf in leaves
     }

@@ -1,7 +1,7 @@
 """Models as pairs of pure functions: the paper's CNN and DNN, and the linear one.
 
-Any object with `init(key, x) -> parameters` and `apply(parameters, x) -> logits` serves as a model; x is a batch of inputs,
-(N, *shape), and the logits are (N, classes).
+Any object with `init(key, x) -> parameters` and `apply(parameters, x) -> logits` serves as a model; x is a batch of
+inputs, (N, *shape), and the logits are (N, classes).
 """
 
 from __future__ import annotations
@@ -63,16 +63,12 @@ def cnn(classes: int) -> Model:
     >>> sum(leaf.size for leaf in jax.tree.leaves(parameters))
     440812
     """
-    return Model(
-        f"cnn-{_size('classes', classes)}", partial(_cnn_init, classes), _cnn_apply
-    )
+    return Model(f"cnn-{_size('classes', classes)}", partial(_cnn_init, classes), _cnn_apply)
 
 
 def _size(what: str, value: int) -> int:
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise InputError(
-            f"{what} is {value!r}; a model needs a whole number of at least 1 there"
-        )
+        raise InputError(f"{what} is {value!r}; a model needs a whole number of at least 1 there")
     return value
 
 
@@ -88,9 +84,7 @@ def _layer(key: jax.Array, inputs: int, outputs: int) -> dict[str, jax.Array]:
 def _dnn_init(widths: Sequence[int], key: jax.Array, x: jax.Array) -> Parameters:
     inputs = (math.prod(x.shape[1:]), *widths[:-1])
     keys = jax.random.split(key, len(widths))
-    return {
-        f"dense{i}": _layer(keys[i], inputs[i], widths[i]) for i in range(len(widths))
-    }
+    return {f"dense{i}": _layer(keys[i], inputs[i], widths[i]) for i in range(len(widths))}
 
 
 def _dnn_apply(depth: int, parameters: Parameters, x: jax.Array) -> jax.Array:
@@ -113,9 +107,7 @@ def _cnn_init(classes: int, key: jax.Array, x: jax.Array) -> Parameters:
     for i, outputs in enumerate(CHANNELS):
         height, width = (height - KERNEL + 1) // 2, (width - KERNEL + 1) // 2
         if min(height, width) < 1:
-            raise InputError(
-                f"the cnn needs images of at least 16x16; these are {x.shape[1]}x{x.shape[2]}"
-            )
+            raise InputError(f"the cnn needs images of at least 16x16; these are {x.shape[1]}x{x.shape[2]}")
         parameters[f"conv{i}"] = _layer(keys[i], KERNEL * KERNEL * channels, outputs)
         channels = outputs
     parameters["dense0"] = _layer(keys[2], channels * height * width, HIDDEN)
@@ -124,9 +116,7 @@ def _cnn_init(classes: int, key: jax.Array, x: jax.Array) -> Parameters:
 
 
 def _cnn_apply(parameters: Parameters, x: jax.Array) -> jax.Array:
-    h = x.reshape(*x.shape[:3], -1).transpose(
-        3, 1, 2, 0
-    )  # (channels, height, width, batch)
+    h = x.reshape(*x.shape[:3], -1).transpose(3, 1, 2, 0)  # (channels, height, width, batch)
     for i in range(len(CHANNELS)):
         # max and ReLU commute, and pooling first leaves a quarter of the ReLUs
         h = jax.nn.relu(_pool(_convolve(parameters[f"conv{i}"], h)))
@@ -157,12 +147,8 @@ def _columns(h: jax.Array) -> jax.Array:
     """The patches of (channels, height, width, batch): a row per kernel position and channel, a column per place."""
     channels, height, width, batch = h.shape
     rows, cols = height - KERNEL + 1, width - KERNEL + 1
-    patches = [
-        h[:, i : i + rows, j : j + cols] for i in range(KERNEL) for j in range(KERNEL)
-    ]
-    return jnp.concatenate(patches).reshape(
-        KERNEL * KERNEL * channels, rows * cols * batch
-    )
+    patches = [h[:, i : i + rows, j : j + cols] for i in range(KERNEL) for j in range(KERNEL)]
+    return jnp.concatenate(patches).reshape(KERNEL * KERNEL * channels, rows * cols * batch)
 
 
 def _columns_forward(h: jax.Array) -> tuple[jax.Array, tuple[int, ...]]:

@@ -27,7 +27,7 @@ class Plain:
 
     `clients` lists the subsample's (x, y) pairs by ascending client number, isolated clients left out; they are
     copies, so that nothing done to them reaches another model. `seed` fits in 32 bits, which every library takes;
-    Python's and NumPy's global generators are seeded with it too (a framework with its own needs to be seeded in `fit`).
+    Python's and NumPy's global generators are seeded with it too (a framework's own must be seeded in `fit`).
     Whatever goes wrong inside stays inside: the model then votes label 0 and says why.
 
     >>> def majority(clients, seed):
@@ -43,9 +43,7 @@ class Plain:
 
     def __post_init__(self) -> None:
         if not callable(self.fit):
-            raise InputError(
-                f"fit is {self.fit!r}; it must be a callable fit(clients, seed) that returns predict(x)"
-            )
+            raise InputError(f"fit is {self.fit!r}; it must be a callable fit(clients, seed) that returns predict(x)")
 
     def trainer(self, federation: Federation) -> Trainer:
         """Nothing to prepare: each model is one call of `fit` and one of its `predict`."""
@@ -56,13 +54,9 @@ class Plain:
 
         return train
 
-    def _learn(
-        self, federation: Federation, subsample: np.ndarray, seed: int
-    ) -> Learned:
+    def _learn(self, federation: Federation, subsample: np.ndarray, seed: int) -> Learned:
         clients = [
-            tuple(part.copy() for part in federation.examples(int(i)))
-            for i in subsample
-            if not federation.isolated[i]
+            tuple(part.copy() for part in federation.examples(int(i))) for i in subsample if not federation.isolated[i]
         ]
         if not clients:
             return failed(federation, "every client of the subsample is isolated")
@@ -70,19 +64,13 @@ class Plain:
             with _global_generators(seed):
                 predict = self.fit(clients, seed)  # type: ignore[arg-type]
                 labels = np.asarray(predict(federation.test_x.copy()))
-        except (
-            MemoryError
-        ):  # the machine's failure, not the model's: another worker may well succeed
+        except MemoryError:  # the machine's failure, not the model's: another worker may well succeed
             raise
-        except Exception as error:  # noqa: BLE001 - a user's code may raise anything, and no model may take the run down
-            return failed(
-                federation, " ".join(f"{type(error).__name__}: {error}".split())
-            )
+        except Exception as error:  # a user's code may raise anything, and no model may take the run down
+            return failed(federation, " ".join(f"{type(error).__name__}: {error}".split()))
         d, classes = len(federation.test_x), int(federation.classes or 0)
         if labels.shape != (d,):
-            return failed(
-                federation, f"predict returned shape {labels.shape}; {(d,)} is needed"
-            )
+            return failed(federation, f"predict returned shape {labels.shape}; {(d,)} is needed")
         if not np.issubdtype(labels.dtype, np.integer):
             return failed(
                 federation,

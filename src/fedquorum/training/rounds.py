@@ -33,9 +33,7 @@ def loss(logits: jax.Array, y: jax.Array) -> jax.Array:
     """
     # A comparison instead of an index: the gradient of taking an element is a scatter, which is slow on CPUs.
     chosen = y[:, None] == jnp.arange(logits.shape[1])
-    return jnp.mean(
-        jax.nn.logsumexp(logits, axis=1) - jnp.sum(jnp.where(chosen, logits, 0), axis=1)
-    )
+    return jnp.mean(jax.nn.logsumexp(logits, axis=1) - jnp.sum(jnp.where(chosen, logits, 0), axis=1))
 
 
 def batches(
@@ -51,16 +49,12 @@ def batches(
     (2, 2, 4)
     """
     shape = (len(sizes), local_steps, batch_size)
-    return jax.random.randint(
-        jax.random.fold_in(key, round_number), shape, 0, sizes[:, None, None]
-    )
+    return jax.random.randint(jax.random.fold_in(key, round_number), shape, 0, sizes[:, None, None])
 
 
 def keys(seed: jax.Array) -> tuple[jax.Array, jax.Array]:
     """From the two 32-bit halves of a model's seed: the key of its initial weights, and that of its batches."""
-    initial, rounds = jax.random.split(
-        jax.random.wrap_key_data(seed, impl="threefry2x32")
-    )
+    initial, rounds = jax.random.split(jax.random.wrap_key_data(seed, impl="threefry2x32"))
     return initial, rounds
 
 
@@ -85,27 +79,19 @@ def learn(
         return loss(model.apply(w, inputs(x[rows])), y[rows])
 
     def client_update(w: Any, rows: jax.Array) -> Any:
-        def step(
-            state: tuple[Any, Any], rows: jax.Array
-        ) -> tuple[tuple[Any, Any], None]:
+        def step(state: tuple[Any, Any], rows: jax.Array) -> tuple[tuple[Any, Any], None]:
             w_i, memory = state
-            updates, memory = optimizer.update(
-                jax.grad(objective)(w_i, rows), memory, w_i
-            )
+            updates, memory = optimizer.update(jax.grad(objective)(w_i, rows), memory, w_i)
             return (jax.tree.map(jnp.add, w_i, updates), memory), None
 
         (w_i, _), _ = jax.lax.scan(step, (w, optimizer.init(w)), rows)
         return jax.tree.map(jnp.subtract, w_i, w)
 
     def one_round(w: Any, round_number: jax.Array) -> tuple[Any, None]:
-        rows = starts[:, None, None] + batches(
-            rounds, round_number, sizes, config.local_steps, config.batch_size
-        )
+        rows = starts[:, None, None] + batches(rounds, round_number, sizes, config.local_steps, config.batch_size)
         side_by_side = min(config.lanes, len(starts)) if config.lanes > 1 else None
         g = jax.lax.map(lambda r: client_update(w, r), rows, batch_size=side_by_side)
-        return jax.tree.map(
-            lambda w, g: w + config.server_rate * aggregate(g, weights), w, g
-        ), None
+        return jax.tree.map(lambda w, g: w + config.server_rate * aggregate(g, weights), w, g), None
 
     w = model.init(initial, jnp.zeros((1, *x.shape[1:]), jnp.float32))
     w, _ = jax.lax.scan(one_round, w, jnp.arange(config.rounds))
@@ -128,7 +114,5 @@ def predict(model: Any, w: Any, x: jax.Array) -> jax.Array:
         found = jnp.where(lost, 0, jnp.argmax(logits, axis=1)).astype(jnp.int32)
         return jax.lax.dynamic_update_slice_in_dim(labels, found, start, 0)
 
-    labels: jax.Array = jax.lax.fori_loop(
-        0, -(-d // size), chunk, jnp.zeros(d, jnp.int32)
-    )
+    labels: jax.Array = jax.lax.fori_loop(0, -(-d // size), chunk, jnp.zeros(d, jnp.int32))
     return labels
