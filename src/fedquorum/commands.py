@@ -54,15 +54,15 @@ def run_command(source: str, out: Path | None, changes: Sequence[str], workers: 
     out = out or Path("runs") / Path(source).with_suffix("" if source.endswith(".toml") else Path(source).suffix)
     if out.is_dir() and any(out.iterdir()) and not (out / "run.toml").exists() and not (out / ".lock").exists():
         raise InputError(f"{out} holds other files and is not a run folder; choose another --out")
+    old = read_record(out) if (out / "run.toml").exists() else None
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        experiment = prepare(config, folder, old)
+    for warning in caught:
+        if issubclass(warning.category, UserWarning):
+            _warn(console, str(warning.message))
+    experiment.record["certify"]["certificates"] = list(names)
     with locked(out):
-        old = read_record(out) if (out / "run.toml").exists() else None
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            experiment = prepare(config, folder, old)
-        for warning in caught:
-            if issubclass(warning.category, UserWarning):
-                _warn(console, str(warning.message))
-        experiment.record["certify"]["certificates"] = list(names)
         run = open_run(out, experiment.record)
         if old is not None:
             _warn_of_platform(console, old, run.record)

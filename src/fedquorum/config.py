@@ -149,12 +149,19 @@ def check_config(content: Mapping[str, Any], source: str) -> Config:
     try:
         return Config.model_validate(content)
     except ValidationError as error:
-        first, *others = error.errors()
-        raise InputError(f"{source}: {_in_words(first)}" + (f" (and {len(others)} more)" if others else "")) from None
+        # a key of several kinds reports once per kind; for a person it is one mistake
+        problems = list({problem["loc"][:2]: problem for problem in reversed(error.errors())}.values())
+        others = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+        raise InputError(f"{source}: {_in_words(problems[-1])}{others}") from None
+
+
+SEVERAL_KINDS = {
+    "subsamples.count": 'it must be an integer of at least 1, or "all"',
+    "subsamples.seed": 'it must be "secret", an integer of at least 0, or a revealed secret such as "0x1f"',
+}
 
 
 def _in_words(problem: Any) -> str:
-    # a union reports once per member, with the member's name in the location: only real keys are for people
     names = [str(part) for part in problem["loc"][:2]]
     key = ".".join(names)
     if problem["type"] == "extra_forbidden":
@@ -163,7 +170,7 @@ def _in_words(problem: Any) -> str:
     if problem["type"] == "missing":
         return f"'{key}' is missing"
     message = problem["msg"].removeprefix("Value error, ")
-    return f"'{key}' = {problem['input']!s}: {message[0].lower() + message[1:]}"
+    return f"'{key}' = {problem['input']!s}: {SEVERAL_KINDS.get(key, message[0].lower() + message[1:])}"
 
 
 def _apply(content: dict[str, Any], change: str) -> None:

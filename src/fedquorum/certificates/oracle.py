@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from functools import cache
+from functools import cache, lru_cache
 from math import comb
 from typing import Any
 
@@ -63,6 +63,7 @@ def level_of_counts(most: int, second: int, n: int, k: int, N: int, design: str 
     return _theorem(lower, every - lower, n, k)
 
 
+@lru_cache(maxsize=100_000)
 def lower_bound(most: int, N: int, every: int, design: str | None, failure: Fraction) -> int:  # noqa: N803
     """ceil(p_lower M): the smallest number of models, of all `every`, that explains `most` votes with at least `failure`.
 

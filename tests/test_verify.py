@@ -1,0 +1,139 @@
+"""`fedquorum verify` finds what was changed after the fact, whatever it is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from fedquorum.runs import Shard, load_run, read_shard, write_shard
+from tests.conftest import CommandResult, refused
+
+Command = Callable[..., CommandResult]
+
+
+@pytest.fixture
+def run(command: Command, project: Callable[..., Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    assert command("run", project(), "--out", tmp_path / "run", "--workers", 1)[0] == 0
+    return tmp_path / "run"
+
+
+def found(result: CommandResult, *words: str) -> None:
+    assert result[0] == 1, result
+    wrong = [line for line in result[1].splitlines() if line.startswith("MISMATCH")]
+    assert len(wrong) == 1
+    for word in words:
+        assert word in wrong[0]
+
+
+def test_an_honest_run_passes(command: Command, run: Path) -> None:
+    code, out, _ = command("verify", run, "--retrain", 4)
+    assert code == 0
+    assert "4 models trained again, equal to the byte" in out
+    assert "MISMATCH" not in out
+    assert "not checked" not in out
+
+
+def test_a_level_raised_by_one_is_found(command: Command, run: Path) -> None:
+    path = run / "certificates" / "ideal.csv"
+    lines = path.read_text().splitlines()
+    index, label, level = lines[1].split(",")
+    path.write_text("\n".join([lines[0], f"{index},{label},{int(level) + 1}", *lines[2:]]) + "\n")
+    found(command("verify", run), "certificate ideal", "1 labels or levels")
+
+
+def test_a_changed_parquet_is_found(command: Command, run: Path) -> None:
+    path = run / "certificates" / "ideal.parquet"
+    columns = pq.read_table(path).to_pydict()
+    columns["label"][3] = (columns["label"][3] + 1) % 3
+    pq.write_table(pa.table(columns), path)
+    found(command("verify", run), "certificate ideal")
+
+
+def test_a_prettier_accuracy_is_found(command: Command, run: Path) -> None:
+    path = run / "summary.json"
+    summary = json.loads(path.read_text())
+    summary["ideal"]["certified_accuracy"][0] = 0.99
+    path.write_text(json.dumps(summary))
+    found(command("verify", run), "ideal", "certified accuracy")
+
+
+def test_another_n_in_the_claim_is_found(command: Command, run: Path) -> None:
+    path = run / "summary.json"
+    summary = json.loads(path.read_text())
+    summary["ideal"]["n"] = 1000
+    path.write_text(json.dumps(summary))
+    found(command("verify", run), "ideal", "states")
+
+
+def test_subsamples_that_the_seed_does_not_draw_are_found(command: Command, run: Path) -> None:
+    members = np.load(run / "subsamples.npy")
+    members[5] = [0, 1, 2] if members[5].tolist() != [0, 1, 2] else [0, 1, 3]
+    np.save(run / "subsamples.npy", members)
+    assert command("verify", run)[0] == 1
+
+
+def test_a_seed_that_was_shopped_for_is_found(command: Command, run: Path) -> None:
+    path = run / "run.toml"
+    path.write_text(path.read_text().replace("seed = 7", "seed = 8"))
+    code, out, _ = command("verify", run)
+    assert code == 1
+    assert "not the one that was committed to" in out
+
+
+def test_a_missing_and_a_truncated_shard_are_found(command: Command, run: Path) -> None:
+    (run / "shards" / "00001.npz").unlink()
+    path = run / "shards" / "00003.npz"
+    path.write_bytes(path.read_bytes()[:100])
+    code, out, _ = command("verify", run)
+    assert code == 1
+    assert "00001.npz is missing" in out
+    assert "00003.npz cannot be read" in out
+
+
+def test_votes_that_no_training_gives_are_found_by_training_again(command: Command, run: Path) -> None:
+    # The forger did it well: the shard is whole, and certificates were computed from the forged votes.
+    opened = load_run(run)
+    shard = read_shard(opened, 2)
+    assert shard is not None
+    votes = shard.votes.copy()
+    votes[1, :3] = (votes[1, :3] + 1) % 3
+    write_shard(opened, 2, Shard(shard.models, votes, shard.failures, shard.platform))
+    assert command("certify", run)[0] == 0
+    assert command("verify", run)[0] == 0
+    found(command("verify", run, "--retrain", 30), f"model {shard.models[1]}", "differs (3 votes)")
+
+
+def test_models_of_another_platform_are_compared_by_their_votes(command: Command, run: Path) -> None:
+    opened = load_run(run)
+    for number in range(6):
+        shard = read_shard(opened, number)
+        assert shard is not None
+        write_shard(opened, number, Shard(shard.models, shard.votes, shard.failures, "another machine"))
+    code, out, _ = command("verify", run, "--retrain", 3)
+    assert code == 0
+    assert "3 models of another class of platform trained again: 1.0000 of votes agree" in out
+
+
+def test_other_data_are_found_and_missing_data_are_said(command: Command, run: Path, tmp_path: Path) -> None:
+    with np.load(tmp_path / "points.npz") as file:
+        content = dict(file)
+    content["x"][0, 0] += 1
+    np.savez(tmp_path / "points.npz", **content)
+    found(command("verify", run), "not what this run learnt from")
+    (tmp_path / "points.npz").unlink()
+    code, out, _ = command("verify", run, "--retrain", 2)
+    assert code == 0
+    assert out.count("not checked") == 2
+
+
+def test_a_folder_without_certificates_is_refused(command: Command, run: Path) -> None:
+    (run / "certificates" / "ideal.csv").unlink()
+    refused(command("verify", run), "ideal.csv cannot be read")
+    refused(command("verify", run, "--retrain", -1), "--retrain -1")
