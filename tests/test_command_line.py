@@ -87,7 +87,7 @@ def test_wrong_usage_is_one_line(
     refused(command(*arguments), words)
 
 
-@pytest.mark.parametrize("content", ["", "[data", "data = 3", "[subsamples]\nsize = 2", '[data]\nname = 3'])
+@pytest.mark.parametrize("content", ["", "[data", "data = 3", "[subsamples]\nsize = 2", "[data]\nname = 3"])
 def test_a_file_that_is_no_configuration_is_one_line(command: Command, tmp_path: Path, content: str) -> None:
     (tmp_path / "bad.toml").write_text(content)
     refused(command("run", tmp_path / "bad.toml", "--out", tmp_path / "run"), "bad.toml")

@@ -15,7 +15,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from fedquorum import FedAvg, Federation, draw, models
 from fedquorum.engines.job import Job
@@ -71,7 +70,9 @@ def test_a_run_writes_what_the_contract_says(command: Command, project: Project,
     assert (run / "figures" / "certified_accuracy.svg").exists()
 
 
-def test_the_same_bytes_whoever_trains_and_however_often_it_is_killed(project: Project, start: Start, tmp_path: Path) -> None:
+def test_the_same_bytes_whoever_trains_and_however_often_it_is_killed(
+    project: Project, start: Start, tmp_path: Path
+) -> None:
     config = project("fedavg", FEDAVG)
     plain = ("run", config, "--set", "subsamples.count=60", "--set", "algorithm.rounds=20")
     for workers in (1, 2):
@@ -157,7 +158,9 @@ def test_damaged_shards_are_learnt_again_with_a_warning(command: Command, projec
     assert hashes(run)["shards/00002.npz"] == before["shards/00002.npz"]
 
 
-def test_another_configuration_is_refused_and_nothing_is_touched(command: Command, project: Project, tmp_path: Path) -> None:
+def test_another_configuration_is_refused_and_nothing_is_touched(
+    command: Command, project: Project, tmp_path: Path
+) -> None:
     config, run = project(), tmp_path / "run"
     command("run", config, "--out", run)
     before = hashes(run)
@@ -210,7 +213,9 @@ def test_a_full_disk_ends_the_run_and_is_survived(project: Project, start: Start
     assert start(*wanted).wait() == 0
 
 
-def test_a_client_with_bad_data_is_named_and_does_not_stop_the_run(command: Command, project: Project, tmp_path: Path) -> None:
+def test_a_client_with_bad_data_is_named_and_does_not_stop_the_run(
+    command: Command, project: Project, tmp_path: Path
+) -> None:
     config = project()
     with np.load(tmp_path / "points.npz") as file:
         content = dict(file)
@@ -230,7 +235,9 @@ def test_a_secret_seed_is_kept_for_resuming(command: Command, project: Project, 
     seed = load_run(run).record["subsamples"]["seed"]
     assert seed.startswith("0x")
     assert np.array_equal(draw(12, 3, 30, seed=int(seed, 16)), np.load(run / "subsamples.npy"))
-    refused(command("run", config, "--out", run, "--set", f"subsamples.seed={int(seed, 16) % 2**60}"), "subsamples.seed")
+    refused(
+        command("run", config, "--out", run, "--set", f"subsamples.seed={int(seed, 16) % 2**60}"), "subsamples.seed"
+    )
 
 
 def test_no_model_depends_on_a_client_outside_its_subsample(tmp_path: Path) -> None:

@@ -73,6 +73,21 @@ def verify(
         raise typer.Exit(1)
 
 
+@app.command()
+def data(
+    name: Annotated[str, typer.Argument(metavar="NAME", help="digits, mnist, har or fashion-mnist.")],
+    origin: Annotated[
+        Path | None, typer.Option("--from", metavar="PATH", help="Where its files are, if you have them.")
+    ] = None,
+) -> None:
+    """Fetch and check a data set into the cache, so that runs find it there."""
+    from fedquorum.datasets import NAMES, fetch
+
+    if name not in NAMES:
+        raise InputError(f"unknown data set {name!r}; there are {', '.join(NAMES)}")
+    print(fetch(name, origin))
+
+
 @app.callback(invoke_without_command=True)
 def _global(
     version: Annotated[bool, typer.Option("--version", help="Print the version and stop.")] = False,

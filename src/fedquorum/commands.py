@@ -7,16 +7,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
 from fedquorum.certificates import Certificate, certify, check_name, names_for
 from fedquorum.config import Config, load_config
 from fedquorum.errors import InputError
-from fedquorum.report.curve import print_curve
+from fedquorum.report.curve import down, print_curve
 from fedquorum.report.figures import write_curve
-from fedquorum.report.outputs import write_certificates
+from fedquorum.report.outputs import vote_accuracies, write_certificates
 from fedquorum.runs import (
     Run,
     Task,
@@ -29,7 +28,7 @@ from fedquorum.runs import (
     votes_of,
     write_array,
 )
-from fedquorum.votes import load_votes
+from fedquorum.votes import Votes, load_votes
 
 
 def _console() -> Console:
@@ -80,7 +79,7 @@ def run_command(source: str, out: Path | None, changes: Sequence[str], workers: 
         certificates = [
             certify(votes, name, alpha=str(config.certify.alpha), delta=str(config.certify.delta)) for name in names
         ]
-        _report(console, out, certificates, votes.labels, notes, f"{source}: n={votes.n}, k={votes.k}, N={votes.N}")
+        _report(console, out, votes, certificates, notes, source)
 
 
 def _names_for(config: Config) -> tuple[str, ...]:
@@ -178,22 +177,25 @@ def certify_command(
         )
     certificates = [certify(votes, name, **settings) for name in dict.fromkeys(names)]
     with locked(out):
-        _report(
-            console, out, certificates, votes.labels, notes, f"{source.name}: n={votes.n}, k={votes.k}, N={votes.N}"
-        )
+        _report(console, out, votes, certificates, notes, source.name)
 
 
 def _report(
     console: Console,
     out: Path,
+    votes: Votes,
     certificates: Sequence[Certificate],
-    labels: np.ndarray | None,
     notes: Mapping[str, Any],
     title: str,
 ) -> None:
-    summary = write_certificates(out, certificates, labels, notes)
-    write_curve(out, summary, title)
+    accuracies = vote_accuracies(votes)
+    summary = write_certificates(out, certificates, votes.labels, accuracies | dict(notes))
+    write_curve(out, summary, f"{title}: n={votes.n}, k={votes.k}, N={votes.N}")
     print_curve(console, summary)
+    if accuracies:
+        single, together = (down(accuracies[name]) for name in ("single_models_accuracy", "vote_accuracy"))
+        text = f"single models are right on {single} of the inputs on average, their plain vote on {together}"
+        console.print(text, highlight=False, soft_wrap=True)
     console.print(f"written to [bold]{out}[/]", highlight=False, soft_wrap=True)
 
 

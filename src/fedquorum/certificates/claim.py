@@ -28,7 +28,11 @@ def valid_names(votes: Votes) -> tuple[str, ...]:
 
 
 def certify(
-    votes: Votes, name: str = "ideal", *, alpha: str | float | Fraction = "0.001", delta: str | float | Fraction = "0.001"
+    votes: Votes,
+    name: str = "ideal",
+    *,
+    alpha: str | float | Fraction = "0.001",
+    delta: str | float | Fraction = "0.001",
 ) -> Certificate:
     """The certificate `name` of every input, at failure probability `alpha` (or `delta`, where it is used) over all inputs.
 
@@ -45,7 +49,7 @@ def certify_counts(
     counts: Any,
     n: int,
     k: int,
-    N: int,  # noqa: N803 - the paper's name
+    N: int,
     design: str | None,
     name: str = "ideal",
     alpha: str | float | Fraction = "0.001",
@@ -62,16 +66,18 @@ def certify_counts(
     check_name(name, design)
     alpha = _probability("alpha", alpha)
     _probability("delta", delta)
-    n, k, N = _integer("n", n), _integer("k", k), _integer("N", N)  # noqa: N806
+    n, k, N = _integer("n", n), _integer("k", k), _integer("N", N)
     if not 1 <= k <= n:
         raise InputError(f"'k' is {k}; with {n} clients a subsample holds 1 to {n} of them")
     if N < 1:
         raise InputError(f"'N' is {N}; at least one model is needed")
-    if design == "distinct" and N > comb(n, k):
+    if design == "distinct" and comb(n, k) < N:
         raise InputError(f"'N' is {N}, but there are only {comb(n, k)} distinct subsamples of {k} of {n} clients")
     counts = np.asarray(counts)
     if counts.ndim != 2 or counts.shape[0] < 1 or counts.shape[1] < 2 or not np.issubdtype(counts.dtype, np.integer):
-        raise InputError(f"'counts' has shape {counts.shape} and type {counts.dtype}; integers, inputs x classes, are needed")
+        raise InputError(
+            f"'counts' has shape {counts.shape} and type {counts.dtype}; integers, inputs x classes, are needed"
+        )
     wrong = (counts.min(axis=1) < 0) | (counts.sum(axis=1) != N)
     if wrong.any():
         raise InputError(f"'counts' row {int(wrong.argmax())} is not a count of {N} votes; every row must add up to N")
@@ -103,7 +109,9 @@ def check_name(name: str, design: str | None) -> None:
     if name not in names_for(design):
         fitting = " or ".join(each for each in DESIGNS if name in names_for(each))
         stated = "not stated" if design is None else repr(design)
-        raise InputError(f"certificate {name!r} holds for subsamples of design {fitting}; the design of these votes is {stated}")
+        raise InputError(
+            f"certificate {name!r} holds for subsamples of design {fitting}; the design of these votes is {stated}"
+        )
 
 
 def _probability(name: str, value: str | float | Fraction) -> Fraction:
@@ -115,7 +123,7 @@ def _probability(name: str, value: str | float | Fraction) -> Fraction:
         number = Fraction(text) if inside else Fraction(0)
     except (ValueError, ZeroDivisionError):
         number = Fraction(0)
-    if not 0 < number < 1:
+    if not (0 < number < 1 and float(number) > 0):
         raise InputError(f"'{name}' is {text}; it must be a number between 0 and 1, both excluded")
     return number
 

@@ -14,7 +14,7 @@ from fedquorum.certificates.tails import votes_needed
 from fedquorum.certificates.theorem import hit
 
 
-def level_of_votes(n: int, k: int, N: int, design: str, alpha: Fraction) -> np.ndarray:  # noqa: N803
+def level_of_votes(n: int, k: int, N: int, design: str, alpha: Fraction) -> np.ndarray:
     """The level that N_y votes certify, for every N_y = 0 ... N at once; -1 (ABSTAIN) where they certify none.
 
     With `lower` the integer bound on p_y M and `upper = M - lower`, Theorem 1 asks for lower > M//2 + hit(m) =: K, and

@@ -8,7 +8,7 @@ from fedquorum.certificates.certificate import ABSTAIN, Certificate
 from fedquorum.certificates.theorem import level_of_gap
 
 
-def certify(name: str, counts: np.ndarray, n: int, k: int, N: int, d: int) -> Certificate:  # noqa: N803
+def certify(name: str, counts: np.ndarray, n: int, k: int, N: int, d: int) -> Certificate:
     """Theorem 1 with the true counts, lower = N_y and upper = N_z: m is certified iff N_y - N_z > 2 hit(m).
 
     A tie of the two largest has no label. No alpha is needed, and `paper` and `ideal` are the same here.

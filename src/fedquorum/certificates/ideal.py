@@ -12,7 +12,7 @@ from fedquorum.certificates.certificate import ABSTAIN, Certificate
 from fedquorum.certificates.clopper_pearson import level_of_votes
 
 
-def certify(counts: np.ndarray, n: int, k: int, N: int, d: int, design: str, alpha: Fraction) -> Certificate:  # noqa: N803
+def certify(counts: np.ndarray, n: int, k: int, N: int, d: int, design: str, alpha: Fraction) -> Certificate:
     """The most-voted label y with the level that `level_of_votes` gives N_y votes at alpha/(2d).
 
     The half pays for choosing the label from the same votes: two labels near 1/2 may both be over-estimated, and that is

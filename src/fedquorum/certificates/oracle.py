@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from functools import cache, lru_cache
-from math import comb
+from functools import cache
+from math import comb, perm
 from typing import Any
 
 from fedquorum.errors import InputError
@@ -30,41 +30,44 @@ def recompute(votes: Votes, name: str, *, alpha: Any = "0.001", delta: Any = "0.
     failure = Fraction(str(alpha)) * per_input[name] / votes.d
 
     @cache
-    def level(most: int, second: int) -> int:
-        return level_of_counts(most, second, votes.n, votes.k, votes.N, votes.design, failure)
+    def level_of_votes(most: int) -> int:
+        return monte_carlo_level(most, votes.n, votes.k, votes.N, votes.design, failure)
 
+    @cache
+    def level_of_gap(gap: int) -> int:
+        return _theorem(gap, votes.n, votes.k)
+
+    every_model = votes.design == "distinct" and comb(votes.n, votes.k) == votes.N
     labels, levels = [], []
     for column in votes.votes.T:
         counts = Counter(column.tolist())
         label = min(counts, key=lambda each: (-counts[each], each))
         most = counts.pop(label)
-        level_here = level(most, max(counts.values(), default=0))
-        labels.append(label if level_here >= 0 else -1)
-        levels.append(level_here)
+        level = level_of_gap(most - max(counts.values(), default=0)) if every_model else level_of_votes(most)
+        labels.append(label if level >= 0 else -1)
+        levels.append(level)
     return labels, levels
 
 
-def level_of_counts(most: int, second: int, n: int, k: int, N: int, design: str | None, failure: Fraction) -> int:  # noqa: N803
-    """The level for `most` of N votes against `second`, with failure probability `failure` for this input; or -1.
+def monte_carlo_level(most: int, n: int, k: int, N: int, design: str | None, failure: Fraction) -> int:
+    """The level of `most` of N votes when the bound on p_y may be wrong with probability `failure`; -1 for none.
 
-    >>> level_of_counts(400, 100, 1000, 10, 500, "independent", Fraction(1, 10**7))
+    >>> monte_carlo_level(400, 1000, 10, 500, "independent", Fraction(1, 10**7))
     21
     """
     every = comb(n, k)
-    if design == "distinct" and N == every:
-        return _theorem(most, second, n, k)
-    if design == "distinct" and most < 2:
+    if design == "independent":
+        majority = _rare(most, N, 1, 2, design, failure)
+    else:
+        majority = most >= 2 and _rare(most, N, every // 2, every, design, failure)
+    if not majority:  # Algorithm 2's p_lower > 1/2
         return -1
     lower = lower_bound(most, N, every, design, failure)
-    # Algorithm 2's p_lower > 1/2; of an odd number of models, `distinct` draws know no half.
-    half = every if design == "independent" else every - every % 2
-    if not _rare(most, N, half, 2 * every, design, failure):
-        return -1
-    return _theorem(lower, every - lower, n, k)
+    upper = every - lower
+    return _theorem(lower - upper, n, k)
 
 
-@lru_cache(maxsize=100_000)
-def lower_bound(most: int, N: int, every: int, design: str | None, failure: Fraction) -> int:  # noqa: N803
+def lower_bound(most: int, N: int, every: int, design: str | None, failure: Fraction) -> int:
     """ceil(p_lower M): the smallest number of models, of all `every`, that explains `most` votes with at least `failure`.
 
     >>> lower_bound(3, 3, 10, "distinct", Fraction(1, 100))
@@ -73,39 +76,39 @@ def lower_bound(most: int, N: int, every: int, design: str | None, failure: Frac
     low, high = 0, every
     while low < high:
         middle = (low + high) // 2
-        if _rare(most, N, 2 * middle, 2 * every, design, failure):
+        if _rare(most, N, middle, every, design, failure):
             low = middle + 1
         else:
             high = middle
     return low
 
 
-def _theorem(lower: int, upper: int, n: int, k: int) -> int:
-    """Theorem 1: the largest m, 0 <= m <= n - k, with lower/M - upper/M > 2 - 2 C(n-m,k)/M; -1 if there is none."""
+def _theorem(gap: int, n: int, k: int) -> int:
+    """Theorem 1 for gap = lower - upper: the largest m, 0 <= m <= n - k, with gap/M > 2 - 2 C(n-m,k)/M; -1 for none."""
     every = comb(n, k)
     level = -1
-    while level + 1 <= n - k and Fraction(lower - upper, every) > 2 - 2 * Fraction(comb(n - level - 1, k), every):
+    while level + 1 <= n - k and Fraction(gap, every) > 2 - 2 * Fraction(comb(n - level - 1, k), every):
         level += 1
     return level
 
 
-def _rare(most: int, N: int, twice: int, twice_every: int, design: str | None, failure: Fraction) -> bool:  # noqa: N803
-    """Whether a label of twice/twice_every of all models (half models may be) gets `most` of N votes with less than `failure`."""
+def _rare(most: int, N: int, share: int, every: int, design: str | None, failure: Fraction) -> bool:
+    """Whether a label that has `share` of `every` model gets `most` or more of N votes with probability below `failure`.
+
+    Of all sequences of N draws, with `independent` ones put back, the share that holds the label at least `most` times:
+    sum over v of C(N,v) share^v rest^(N-v), by Horner's rule from v = N down (falling factorials instead of powers
+    when models are not put back).
+    """
+    back = 0 if design == "independent" else 1
+    total, choose, others = 0, 1, 1
+    for v in range(N, most - 1, -1):
+        total = total * (share - back * v) + choose * others
+        choose = choose * v // (N - v + 1)
+        others *= every - share - back * (N - v)
+    ways: int
+    of: int
     if design == "independent":
-        share, rest = twice, twice_every - twice
-        # Horner's rule in rest/share, from N votes down to `most`.
-        total, choose, power = 0, 1, 1
-        for votes in range(N, most - 1, -1):
-            total = total * share + choose * power
-            choose = choose * votes // (N - votes + 1)
-            power *= rest
-        ways, of = total * share**most, twice_every**N
+        ways, of = total * share**most, every**N
     else:
-        models, others = twice // 2, (twice_every - twice) // 2
-        least = max(most, N - others)
-        way = comb(models, least) * comb(others, N - least)
-        ways, of = way, comb(models + others, N)
-        for votes in range(least, min(N, models)):
-            way = way * (models - votes) * (N - votes) // ((votes + 1) * (others - N + votes + 1))
-            ways += way
+        ways, of = total * perm(share, most), perm(every, N)
     return ways * failure.denominator < failure.numerator * of

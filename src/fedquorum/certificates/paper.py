@@ -12,8 +12,7 @@ from fedquorum.certificates.certificate import ABSTAIN, Certificate
 from fedquorum.certificates.clopper_pearson import level_of_votes
 
 
-
-def certify(counts: np.ndarray, n: int, k: int, N: int, d: int, design: str, alpha: Fraction) -> Certificate:  # noqa: N803
+def certify(counts: np.ndarray, n: int, k: int, N: int, d: int, design: str, alpha: Fraction) -> Certificate:
     """The most-voted label y with the level that `level_of_votes` gives N_y votes at alpha/d."""
     if design == "distinct" and comb(n, k) == N:
         return exact.certify("paper", counts, n, k, N, d)

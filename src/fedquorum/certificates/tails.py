@@ -21,7 +21,7 @@ MARGIN = 1e-9
 TINY = Fraction(1, 10**250)
 
 
-def votes_needed(K: int, M: int, N: int, design: str, alpha: Fraction) -> int:  # noqa: N803 - the paper's names
+def votes_needed(K: int, M: int, N: int, design: str, alpha: Fraction) -> int:
     """The smallest a with P(X >= a) < alpha; N + 1 if only that many would do.
 
     >>> votes_needed(1, 2, 100, "independent", Fraction(5, 100))
@@ -43,7 +43,7 @@ def votes_needed(K: int, M: int, N: int, design: str, alpha: Fraction) -> int:  
     return bisect_left(range(N + 1), True, key=below)
 
 
-def tails(K: int, M: int, N: int, design: str) -> np.ndarray:  # noqa: N803
+def tails(K: int, M: int, N: int, design: str) -> np.ndarray:
     """P(X >= a) in floats for a = 0 ... N, with 0 < K < M.
 
     Terms are built outwards from the mode, where they are 1, so each ratio is at most 1 and nothing overflows. A term is
@@ -56,17 +56,21 @@ def tails(K: int, M: int, N: int, design: str) -> np.ndarray:  # noqa: N803
     steps = [_ratio(i, K, M, N, design) for i in range(1, N + 1)]
     down = np.cumprod([below / above for above, below in reversed(steps[:mode])])
     up = np.cumprod([above / below for above, below in steps[mode:]])
-    terms = np.concatenate([down[::-1], [1.0], up])
-    sums = np.cumsum(terms[::-1])[::-1]
-    return sums / sums[0]
+    terms: np.ndarray = np.concatenate([down[::-1], [1.0], up])
+    sums: np.ndarray = np.cumsum(terms[::-1])[::-1]
+    shares: np.ndarray = sums / sums[0]
+    return shares
 
 
-def exactly_below(a: int, K: int, M: int, N: int, design: str, alpha: Fraction) -> bool:  # noqa: N803
+def exactly_below(a: int, K: int, M: int, N: int, design: str, alpha: Fraction) -> bool:
     """Whether P(X >= a) < alpha, in integers, with 0 < K < M.
 
     >>> exactly_below(3, 1, 2, 3, "independent", Fraction(1, 8)), exactly_below(3, 1, 2, 3, "independent", Fraction(2, 8))
     (False, True)
     """
+    top: int
+    term: int
+    whole: int
     if design == "independent":
         top, term, whole = N, K**N, M**N
     else:
@@ -81,7 +85,7 @@ def exactly_below(a: int, K: int, M: int, N: int, design: str, alpha: Fraction) 
     return total * alpha.denominator < alpha.numerator * whole
 
 
-def _ratio(i: int, K: int, M: int, N: int, design: str) -> tuple[int, int]:  # noqa: N803
+def _ratio(i: int, K: int, M: int, N: int, design: str) -> tuple[int, int]:
     """P(X = i) / P(X = i - 1) as numerator and denominator; a zero of either ends the range of possible counts."""
     if design == "independent":
         return (N - i + 1) * K, i * (M - K)

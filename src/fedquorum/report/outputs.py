@@ -12,6 +12,7 @@ import numpy as np
 
 from fedquorum.certificates import Certificate
 from fedquorum.runs import make_folder, write_whole
+from fedquorum.votes import Votes
 
 
 def write_certificates(
@@ -48,6 +49,21 @@ def summarise(certificate: Certificate, labels: np.ndarray | None) -> dict[str, 
     if labels is not None:
         entry["certified_accuracy"] = [float(value) for value in certificate.accuracy(labels)]
     return entry
+
+
+def vote_accuracies(votes: Votes) -> dict[str, float]:
+    """How often a single model is right on average, and how often the most-voted label is (nothing certified).
+
+    >>> from fedquorum.votes import Votes
+    >>> vote_accuracies(Votes([[0, 1], [0, 0], [0, 0]], [[0], [1], [2]], clients=3, labels=[0, 1]))
+    {'single_models_accuracy': 0.6666666666666666, 'vote_accuracy': 0.5}
+    """
+    if votes.labels is None:
+        return {}
+    return {
+        "single_models_accuracy": float((votes.votes == votes.labels).mean()),
+        "vote_accuracy": float((votes.counts().argmax(axis=1) == votes.labels).mean()),
+    }
 
 
 def readable_json(content: Any) -> str:
