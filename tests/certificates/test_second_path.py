@@ -69,7 +69,9 @@ def test_slow_lower_bound_is_clopper_and_pearson():
     every = comb(100, 5)
     for votes in (1, 40, 77, 100):
         p_lower = betaincinv(votes, 100 - votes + 1, 0.001)
-        assert lower_bound(votes, 100, every, "independent", Fraction(1, 1000)) == pytest.approx(p_lower * every, abs=1, rel=1e-9)
+        assert lower_bound(votes, 100, every, "independent", Fraction(1, 1000)) == pytest.approx(
+            p_lower * every, abs=1, rel=1e-9
+        )
 
 
 def test_slow_path_refuses_what_it_cannot_recompute():

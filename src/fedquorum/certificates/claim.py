@@ -15,7 +15,7 @@ from fedquorum.votes import DESIGNS, Votes
 
 NAMES = ("paper", "ideal")
 # About the ideal ensemble, from a random draw: only a uniform draw says anything about the subsamples not drawn.
-_VALID = {"independent": NAMES, "distinct": NAMES}
+_VALID: dict[str | None, tuple[str, ...]] = {"independent": NAMES, "distinct": NAMES}
 
 
 def valid_names(votes: Votes) -> tuple[str, ...]:
