@@ -14,7 +14,7 @@ def figure(results: dict[str, Any], stem: Path) -> None:
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    drawing = Figure(figsize=(11, 7), layout="constrained")
+    drawing: Any = Figure(figsize=(11, 7), layout="constrained")
     upper, lower = drawing.subfigures(2, 1, height_ratios=(1.2, 1))
     jobs = [results[name] for name in ("dnn", "cnn") if name in results]
     for axes, job in zip(upper.subplots(1, len(jobs), squeeze=False)[0] if jobs else (), jobs, strict=True):
@@ -37,21 +37,23 @@ def figure(results: dict[str, Any], stem: Path) -> None:
 def speeds(axes: Any, job: dict[str, Any]) -> None:
     """Local steps per second with one process per core, and how many times that fedquorum does."""
     found = {name: modes["one per core"] for name, modes in job["steps_per_second"].items()}
-    ours = found["fedquorum"]["median"]
     order = sorted(found, key=lambda name: found[name]["median"])
     for i, name in enumerate(order):
         rate = found[name]
         color = {"fedquorum": OURS, "matmul": MACHINE}.get(name, OTHERS)
-        spread = [[rate["median"] - rate["low"]], [rate["high"] - rate["median"]]]
-        axes.barh(i, rate["median"], color=color, xerr=spread, error_kw={"elinewidth": 0.8})
-        text = f"  {rate['median']:,.0f}/s" + (
-            "" if name == "fedquorum" else f"   (ours: ×{ours / rate['median']:.2g})"
-        )
-        axes.text(rate["high"], i, text, va="center", fontsize=8)
-    axes.set_yticks(range(len(order)), ["matrix product's rate" if name == "matmul" else name for name in order])
+        axes.plot([rate["low"], rate["high"]], [i, i], color=color, linewidth=2)
+        axes.plot(rate["median"], i, marker="o", markersize=9, color=color)
+        text = f"{rate['median']:,.0f}"
+        if name in job["ratios"]:
+            text += f"  (fedquorum: {job['ratios'][name]['one per core']['median']:.2g} times it)"
+        axes.annotate(text, (rate["median"], i), (0, 8), textcoords="offset points", ha="center", fontsize=8)
+    labels = {"matmul": "the matrix product's rate"}
+    axes.set_yticks(range(len(order)), [labels.get(name, name) for name in order])
+    axes.set_ylim(-0.5, len(order) - 0.2)
     axes.set_xscale("log")
-    axes.set_xlim(right=max(rate["high"] for rate in found.values()) * 8)
-    axes.set(title=job["title"], xlabel="local SGD steps per second, all cores")
+    axes.margins(x=0.25)
+    axes.grid(axis="x", alpha=0.3)
+    axes.set(title=job["title"], xlabel="local SGD steps per second, one process per core")
     axes.spines[["top", "right"]].set_visible(False)
 
 

@@ -56,7 +56,7 @@ def prepare() -> tuple[int, Callable[[float], list[Unit]]]:
     number = count()
 
     def unit() -> float:
-        jax.block_until_ready(learn(x, y, jnp.uint32(next(number))))
+        jax.block_until_ready(learn(x, y, jnp.uint32(next(number))))  # type: ignore[no-untyped-call]
         return LOGISTIC_ROUNDS * JOB.k * JOB.local_steps
 
     unit()

@@ -6,7 +6,7 @@ import json
 import statistics
 import subprocess
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +26,7 @@ class Contestant:
     arguments: tuple[str, ...]
     environment: dict[str, str]
     alone: bool = False
-    seconds: float = 1.0  # its window, as a multiple of the others'
+    stretch: float = 1.0  # its windows, as a multiple of the others'
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Process:
             self.log.seek(0)
             words = [text.strip() for text in self.log.read().splitlines() if text.strip()] or ["it said nothing"]
             errors = [text for text in words if "Error" in text]
-            raise ChildProcessError((errors or words)[-1])
+            raise ChildProcessError((errors or words)[-1].replace(f"{HERE.parent}/", ""))
         return json.loads(line)
 
     def begin(self, seconds: float) -> None:
@@ -56,7 +56,7 @@ class Process:
 
 def start(contestant: Contestant) -> Process:
     """Start a process; it makes itself ready on its own."""
-    log = tempfile.TemporaryFile("w+", encoding="utf-8")
+    log = tempfile.TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115, it is closed by `stop`
     popen = subprocess.Popen(
         [contestant.python, *contestant.arguments],
         cwd=HERE,
@@ -82,27 +82,31 @@ def stop(process: Process) -> None:
     process.log.close()
 
 
+Ready = list[tuple[Contestant, list[Process]]]
+
+
 @contextmanager
-def ready(contestants: Sequence[Contestant], cores: int, parameters: int) -> Iterator[dict[str, Any]]:
-    """The processes of each contestant by its name, or a string: the reason why it cannot take part."""
-    processes: dict[str, list[Process]] = {}
-    taking_part: dict[str, Any] = {}
+def ready(field: Sequence[Contestant], cores: int, parameters: int) -> Iterator[tuple[Ready, dict[str, str]]]:
+    """The contestants that can take part, with their processes, and why each of the others cannot."""
+    started: list[Process] = []
+    taking_part: Ready = []
+    absent: dict[str, str] = {}
     try:
-        for contestant in contestants:  # one after another: compiling side by side would only take turns
-            name = contestant.name
-            processes[name] = [start(contestant) for _ in range(1 if contestant.alone else cores)]
-            taking_part[name] = processes[name]
+        for contestant in field:  # one after another, so that none prepares what it measures while others compile
+            processes = [start(contestant) for _ in range(1 if contestant.alone else cores)]
+            started += processes
             try:
-                found = {process.ask()["parameters"] for process in processes[name]}
+                found = {process.ask()["parameters"] for process in processes}
             except ChildProcessError as error:
-                taking_part[name] = str(error)
+                absent[contestant.name] = str(error)
                 continue
-            assert found <= {parameters, 0}, f"{name} trains another model: {found} parameters, not {parameters}"
-        yield taking_part
+            if not found <= {parameters, 0}:
+                raise AssertionError(f"{contestant.name} trains {found} parameters, and the job has {parameters}")
+            taking_part.append((contestant, processes))
+        yield taking_part, absent
     finally:
-        for group in processes.values():
-            for process in group:
-                stop(process)
+        for process in started:
+            stop(process)
 
 
 def together(windows: Sequence[Sequence[Unit]]) -> float:
@@ -124,11 +128,11 @@ def best(windows: Sequence[Sequence[Unit]]) -> float:
     return sum(max(amount / (last - first) for amount, first, last in units) for units in windows)
 
 
-def window(processes: Sequence[Process], seconds: float, rate: Callable[[Sequence[Sequence[Unit]]], float]) -> float:
+def windows(processes: Sequence[Process], seconds: float) -> list[list[Unit]]:
     """Let these work at the same time for so long."""
     for process in processes:
         process.begin(seconds)
-    return rate([process.ask() for process in processes])
+    return [process.ask() for process in processes]
 
 
 def summary(values: Sequence[float], digits: int = 4) -> dict[str, float]:

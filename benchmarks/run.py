@@ -13,6 +13,7 @@ import platform
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -22,8 +23,9 @@ from typing import Any
 import draw
 import measure
 import peers
-from jobs import CNN, DNN, JOBS, LOGISTIC, LOGISTIC_ROUNDS, Job
-from measure import Contestant, Process
+import table
+from jobs import CNN, DNN, LOGISTIC, LOGISTIC_ROUNDS, Job
+from measure import Contestant
 
 from fedquorum.engines.local import worker_count
 from fedquorum.platform_class import platform_class
@@ -35,230 +37,179 @@ RIVALS = ("matmul", "torch", "flower", "fedjax")
 TARGETS = {
     "dnn": {"matmul": 0.65, "torch": 2.5, "flower": 100.0},
     "cnn": {"matmul": 0.45, "torch": 1.7, "flower": 5.0},
-    "logistic": {"seconds": 1.0},
 }
+YARDSTICK_SECONDS = 1.0
+
+Rates = dict[str, dict[str, list[float]]]  # contestant -> "one process" or "one per core" -> steps per second
+
+
+def ours(name: str, *arguments: str) -> Contestant:
+    return Contestant(name, sys.executable, arguments, peers.core_environment())
+
+
+def theirs(name: str, *arguments: str, alone: bool = False, stretch: float = 1.0) -> Contestant:
+    return Contestant(name, str(peers.PYTHON), arguments, peers.peer_environment(), alone, stretch)
 
 
 def contestants(job: Job, rivals: Sequence[str]) -> list[Contestant]:
     """fedquorum and its rivals, each with the command that serves windows of this job."""
-
-    def ours(name: str, *arguments: str) -> Contestant:
-        return Contestant(name, sys.executable, arguments, peers.core_environment())
-
-    def theirs(name: str, *arguments: str, alone: bool = False, seconds: float = 1.0) -> Contestant:
-        return Contestant(name, str(peers.PYTHON), arguments, peers.peer_environment(), alone, seconds)
-
     layouts = ("contiguous", "channels_last") if job is CNN else ("contiguous",)
     everybody = {
         "matmul": [ours("matmul", "matrix_product.py")],
         "fedquorum": [ours("fedquorum", "with_fedquorum.py", job.name)],
         "torch": [theirs(f"torch {layout}", "with_pytorch.py", job.name, layout) for layout in layouts],
         "fedjax": [theirs("fedjax", "with_fedjax.py", job.name)],
-        "flower": [theirs("flower", "with_flower.py", job.name, layouts[-1], alone=True, seconds=4.0)],
+        # It starts anew for each window, and its rounds are long.
+        "flower": [theirs("flower", "with_flower.py", job.name, layouts[-1], alone=True, stretch=4.0)],
     }
     return [one for name, group in everybody.items() if name in (*rivals, "fedquorum") for one in group]
 
 
-def race(job: Job, rivals: Sequence[str], cores: int, seconds: float, repeats: int) -> dict[str, Any]:
-    """Local SGD steps per second of each contestant, in one process and in one per core."""
-    field = contestants(job, rivals)
-    rates: dict[str, dict[str, list[float]]] = {}
-    absent: dict[str, str] = {}
-    with measure.ready(field, cores, job.parameters) as taking_part:
+def race(job: Job, rivals: Sequence[str], cores: int, seconds: float, repeats: int) -> tuple[Rates, dict[str, str]]:
+    """Local SGD steps per second of each contestant, and why others are absent."""
+    rates: Rates = {}
+    with measure.ready(contestants(job, rivals), cores, job.parameters) as (taking_part, absent):
         for repeat in range(repeats):
             note(f"{job.name}: repeat {repeat + 1} of {repeats}")
-            for side_by_side in ("one process", "one per core"):
-                for contestant in field:
-                    processes = taking_part[contestant.name]
-                    if isinstance(processes, str):
-                        absent[contestant.name] = processes
+            for mode in table.MODES:
+                for contestant, processes in taking_part:
+                    if contestant.alone and mode == "one process":
                         continue
-                    if contestant.alone and side_by_side == "one process":
-                        continue
-                    chosen: list[Process] = processes[:1] if side_by_side == "one process" else processes
+                    chosen = processes[:1] if mode == "one process" else processes
+                    windows = measure.windows(chosen, seconds * contestant.stretch)
+                    # The machine's own rate counts as if a step were nothing but its products.
                     matmul = contestant.name == "matmul"
-                    rate = measure.window(
-                        chosen, seconds * contestant.seconds, measure.best if matmul else measure.together
-                    )
-                    steps = rate / job.flops if matmul else rate
-                    rates.setdefault(contestant.name, {}).setdefault(side_by_side, []).append(steps)
-    return {"rates": rates, "absent": absent}
+                    rate = measure.best(windows) / job.flops if matmul else measure.together(windows)
+                    rates.setdefault(contestant.name, {}).setdefault(mode, []).append(rate)
+    return rates, absent
 
 
-def compare(job: Job, raced: dict[str, Any], cores: int) -> dict[str, Any]:
-    """Ratios within each repeat, and their medians."""
-    rates: dict[str, dict[str, list[float]]] = raced["rates"]
-    ours = rates["fedquorum"]
-    ratios: dict[str, Any] = {}
+def compare(job: Job, rates: Rates, absent: dict[str, str], cores: int) -> dict[str, Any]:
+    """Ratios are taken within each repeat, then their median."""
 
-    def over(name: str, mine: list[float], other: list[float]) -> None:
-        ratios[name] = measure.summary([a / b for a, b in zip(mine, other, strict=True)])
+    def over(mine: list[float], other: list[float]) -> dict[str, float]:
+        return measure.summary([a / b for a, b in zip(mine, other, strict=True)])
 
-    if "matmul" in rates:
-        matmul = rates["matmul"]
-        per_core = [rate / cores for rate in ours["one per core"]]
-        over("matmul, one process", ours["one process"], matmul["one process"])
-        over("matmul, one per core", ours["one per core"], matmul["one per core"])
-        over("matmul, a core of ours while all are busy over one product alone", per_core, matmul["one process"])
-    for rival in ("torch", "fedjax", "flower"):
-        group = [name for name in rates if name.split()[0] == rival]
-        if group:
-            name = max(group, key=lambda name: statistics.median(rates[name]["one per core"]))
-            over(name, ours["one per core"], rates[name]["one per core"])
-            if "one process" in rates[name]:
-                over(f"{name}, one process", ours["one process"], rates[name]["one process"])
-
-    def wanted(rival: str) -> Any:
-        if rival == "matmul":
-            return ratios.get("matmul, a core of ours while all are busy over one product alone")
-        return next((ratio for name, ratio in ratios.items() if name.split()[0] == rival), None)
-
-    targets = {
-        rival: {"wanted": target, "found": found["median"], "met": found["median"] >= target}
-        for rival, target in TARGETS[job.name].items()
-        if (found := wanted(rival))
+    mine = rates["fedquorum"]
+    ratios = {
+        name: {mode: over(mine[mode], modes[mode]) for mode in modes}
+        for name, modes in rates.items()
+        if name != "fedquorum"
     }
+    found = {name: modes["one per core"]["median"] for name, modes in ratios.items()}
+    if "matmul" in rates:
+        busy = [rate / cores for rate in mine["one per core"]]
+        ratios["matmul"]["busy"] = over(busy, rates["matmul"]["one process"])
+        found["matmul"] = ratios["matmul"]["busy"]["median"]
+    # Of PyTorch's memory formats, the one that does best.
+    formats = [found[name] for name in found if name.startswith("torch")]
+    if formats:
+        found["torch"] = min(formats)
     return {
         "title": job.title,
         "k": job.k,
         "batch_size": job.batch_size,
         "local_steps": job.local_steps,
         "flops_per_step": job.flops,
-        "steps_per_second": {
-            name: {mode: measure.summary(values) for mode, values in modes.items()} for name, modes in rates.items()
-        },
-        "gflops": {
-            name: {
-                mode: measure.summary([value * job.flops / 1e9 for value in values]) for mode, values in modes.items()
-            }
-            for name, modes in rates.items()
-        },
+        "steps_per_second": summaries(rates, 1.0),
+        "gflops": summaries(rates, job.flops / 1e9),
         "ratios": ratios,
-        "targets": targets,
-        "absent": raced["absent"],
+        "targets": {
+            rival: {"wanted": target, "found": found[rival], "met": found[rival] >= target}
+            for rival, target in TARGETS[job.name].items()
+            if rival in found
+        },
+        "absent": absent,
+    }
+
+
+def summaries(rates: Rates, scale: float) -> dict[str, dict[str, dict[str, float]]]:
+    return {
+        name: {mode: measure.summary([scale * value for value in values]) for mode, values in modes.items()}
+        for name, modes in rates.items()
     }
 
 
 def yardstick(rivals: Sequence[str], seconds: float, repeats: int) -> dict[str, Any]:
     """Seconds for all rounds of the logistic regression, in one process."""
-    field = [Contestant("fedquorum", sys.executable, ("logistic.py",), peers.core_environment())]
+    field = [ours("fedquorum", "logistic.py")]
     if "fedjax" in rivals:
-        arguments = ("with_fedjax.py", LOGISTIC.name)
-        field.append(Contestant("fedjax", str(peers.PYTHON), arguments, peers.peer_environment()))
+        field.append(theirs("fedjax", "with_fedjax.py", LOGISTIC.name))
     steps = LOGISTIC_ROUNDS * LOGISTIC.k * LOGISTIC.local_steps
     times: dict[str, list[float]] = {}
-    with measure.ready(field, 1, LOGISTIC.parameters) as taking_part:
-        absent = {name: reason for name, reason in taking_part.items() if isinstance(reason, str)}
+    with measure.ready(field, 1, LOGISTIC.parameters) as (taking_part, absent):
         for repeat in range(repeats):
             note(f"logistic: repeat {repeat + 1} of {repeats}")
-            for name, processes in taking_part.items():
-                if name not in absent:
-                    times.setdefault(name, []).append(steps / measure.window(processes, seconds, measure.together))
-    median, target = statistics.median(times["fedquorum"]), TARGETS["logistic"]["seconds"]
+            for contestant, processes in taking_part:
+                rate = measure.together(measure.windows(processes, seconds))
+                times.setdefault(contestant.name, []).append(steps / rate)
+    found = statistics.median(times["fedquorum"])
     return {
         "title": f"{LOGISTIC.title}, {LOGISTIC.clients} clients, {LOGISTIC.k} per round, {LOGISTIC_ROUNDS} rounds",
         "seconds": {name: measure.summary(values) for name, values in times.items()},
-        "targets": {"seconds": {"wanted": target, "found": round(median, 4), "met": median < target}},
+        "targets": {
+            "seconds": {"wanted": YARDSTICK_SECONDS, "found": round(found, 4), "met": found < YARDSTICK_SECONDS}
+        },
         "absent": absent,
     }
 
 
-def growth(quick: bool) -> dict[str, Any]:
+def growth(quick: bool) -> dict[str, dict[str, float]]:
     """Seconds over k, n, width, N and workers."""
     note("growth")
     command = [sys.executable, "growth.py", *(["--quick"] if quick else [])]
     done = subprocess.run(
-        command, cwd=measure.HERE, env=peers.core_environment(), capture_output=True, text=True, check=False
+        command, cwd=measure.HERE, env=peers.core_environment(), stdout=subprocess.PIPE, text=True, check=True
     )
-    if done.returncode:
-        raise ChildProcessError(done.stderr.strip().splitlines()[-1])
-    found: dict[str, Any] = json.loads(done.stdout)
+    found: dict[str, dict[str, float]] = json.loads(done.stdout)
     return found
-
-
-def note(text: str) -> None:
-    """Progress, beside the results."""
-    print(text, file=sys.stderr, flush=True)
 
 
 def machine(cores: int) -> dict[str, Any]:
     """What was measured where, as far as the figures depend on it."""
-    pins = dict(line.strip().split("==") for line in peers.PINS.read_text().splitlines() if "==" in line)
+    pins = dict(line.split("==") for line in peers.PINS.read_text().splitlines() if "==" in line)
+    own = {"python": platform.python_version(), "fedquorum": version("fedquorum"), "jaxlib": version("jaxlib")}
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "cores": cores,
         "processor": platform_class()["processor"],
         "load_before": round(os.getloadavg()[0], 2),
-        "versions": {
-            "python": platform.python_version(),
-            "fedquorum": version("fedquorum"),
-            "jaxlib": version("jaxlib"),
-        }
-        | {name: pins[name] for name in ("torch", "flwr", "ray", "fedjax")},
+        "versions": own | {name: pins[name] for name in ("torch", "flwr", "ray", "fedjax")},
     }
 
 
-def table(results: dict[str, Any]) -> str:
-    """The results as Markdown."""
-    lines = []
-    for name in ("dnn", "cnn"):
-        if name not in results:
-            continue
-        job = results[name]
-        lines += [f"\n{job['title']}, {job['flops_per_step'] / 1e6:.1f} MFLOP a step\n"]
-        lines += ["| | one process, steps/s | GFLOP/s | one per core, steps/s | GFLOP/s |", "|---|---|---|---|---|"]
-        for contestant, modes in job["steps_per_second"].items():
-            cells = [contestant]
-            for mode in ("one process", "one per core"):
-                if mode in modes:
-                    found = modes[mode]
-                    cells += [f"{found['median']:,.0f} ({found['low']:,.0f} to {found['high']:,.0f})"]
-                    cells += [f"{job['gflops'][contestant][mode]['median']:,.0f}"]
-                else:
-                    cells += ["", ""]
-            lines.append("| " + " | ".join(cells) + " |")
-        lines += ["", "| fedquorum over | median | low to high |", "|---|---|---|"]
-        for ratio, found in job["ratios"].items():
-            lines.append(f"| {ratio} | {found['median']:.3g} | {found['low']:.3g} to {found['high']:.3g} |")
-    if "logistic" in results:
-        lines += [f"\n{results['logistic']['title']}\n", "| | seconds |", "|---|---|"]
-        for contestant, found in results["logistic"]["seconds"].items():
-            lines.append(f"| {contestant} | {found['median']:.3f} ({found['low']:.3f} to {found['high']:.3f}) |")
-    for axis, line in results.get("growth", {}).items():
-        lines.append(f"\nseconds over {axis}: " + ", ".join(f"{at}: {value:.3g}" for at, value in line.items()))
-    lines.append("")
-    for name in ("dnn", "cnn", "logistic"):
-        for rival, target in results.get(name, {}).get("targets", {}).items():
-            verdict = "met" if target["met"] else "MISSED"
-            lines.append(f"target {name}, {rival}: {target['wanted']} wanted, {target['found']:.3g} found: {verdict}")
-        for rival, reason in results.get(name, {}).get("absent", {}).items():
-            lines.append(f"not measured: {name}, {rival}: {reason}")
-    return "\n".join(lines)
+def note(text: str) -> None:
+    """Progress, beside the results."""
+    print(f"{time.monotonic() - BEGIN:5.0f} s  {text}", file=sys.stderr, flush=True)
+
+
+BEGIN = time.monotonic()
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="about two minutes instead of fifteen")
-    parser.add_argument("--only", default="", help=f"some of {','.join(SUBJECTS + RIVALS)}, with commas")
+    parser.add_argument("--quick", action="store_true", help="two to three minutes and rough, instead of ten")
+    parser.add_argument("--only", default="", help=f"some of {','.join(SUBJECTS + RIVALS)}, with commas between")
     options = parser.parse_args()
     only = [name for name in options.only.split(",") if name]
     if unknown := [name for name in only if name not in SUBJECTS + RIVALS]:
         parser.error(f"unknown part {unknown[0]!r}; there are {', '.join(SUBJECTS + RIVALS)}")
-    subjects = [name for name in SUBJECTS if name in only] or list(SUBJECTS)
-    rivals = [name for name in RIVALS if name in only] or list(RIVALS)
+    subjects = [name for name in SUBJECTS if name in only] or SUBJECTS
+    rivals = [name for name in RIVALS if name in only] or RIVALS
 
     cores = worker_count(None)
     results: dict[str, Any] = {"machine": machine(cores), "quick": options.quick}
     if results["machine"]["load_before"] > 0.5:
-        note(f"this machine is busy (load {results['machine']['load_before']}): the ratios below are rough")
-    if reason := peers.prepare():
-        results["peers"] = reason
+        note(f"this machine is busy (load {results['machine']['load_before']}), so what follows is rough")
+    peers_wanted = set(rivals) - {"matmul"} and set(subjects) - {"growth"}
+    if peers_wanted and (reason := peers.prepare()):
+        results["no_peers"] = reason
         rivals = [name for name in rivals if name == "matmul"]
         note(f"the peers are left out: {reason}")
     seconds, repeats = (0.7, 2) if options.quick else (2.0, 5)
     for job in (DNN, CNN):
         if job.name in subjects:
-            results[job.name] = compare(job, race(job, rivals, cores, seconds, repeats), cores)
+            results[job.name] = compare(job, *race(job, rivals, cores, seconds, repeats), cores)
     if "logistic" in subjects:
         results["logistic"] = yardstick(rivals, seconds, repeats)
     if "growth" in subjects:
@@ -269,8 +220,8 @@ def main() -> None:
     RESULTS.mkdir(exist_ok=True)
     stem.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
     draw.figure(results, stem)
-    print(table(results))
-    note(f"written: {', '.join(stem.with_suffix(ending).name for ending in ('.json', '.svg', '.png'))} in results")
+    print(table.markdown(results))
+    note(f"written: benchmarks/results/{stem.name}.json, .svg and .png")
 
 
 if __name__ == "__main__":

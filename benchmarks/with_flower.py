@@ -8,11 +8,14 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import tempfile
 from collections.abc import Callable
 
 # Before Flower is imported.
 os.environ["FLWR_TELEMETRY_ENABLED"] = "0"
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+# Ray then takes 127.0.0.1 for the node's address, and its servers listen nowhere else, on Linux too.
+os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"
 
 import ray
 from contestant import Unit, serve, timed
@@ -48,16 +51,15 @@ def prepare(job: Job, memory_format: str) -> tuple[int, Callable[[float], list[U
             unit()
             units.extend(timed(unit, seconds))
 
-        run_simulation(
-            server,
-            client_app,
-            num_supernodes=job.k,
-            backend_config={
-                "init_args": {"_node_ip_address": "127.0.0.1", "include_dashboard": False},
-                "client_resources": {"num_cpus": 1, "num_gpus": 0.0},
-            },
-        )
-        ray.shutdown()  # nothing of it may run while others are timed
+        with tempfile.TemporaryDirectory(prefix="ray-") as folder:
+            local = {"include_dashboard": False, "_temp_dir": folder}
+            run_simulation(
+                server,
+                client_app,
+                num_supernodes=job.k,
+                backend_config={"init_args": local, "client_resources": {"num_cpus": 1, "num_gpus": 0.0}},
+            )
+            ray.shutdown()  # nothing of it may run while others are timed
         return units
 
     return sum(array.numpy().size for array in arrays.values()), window

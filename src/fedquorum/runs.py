@@ -15,6 +15,7 @@ import hashlib
 import io
 import json
 import os
+import shutil
 import tomllib
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -176,11 +177,13 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 def remove_leftovers(run: Run) -> None:
-    """Delete the temporary files of writers that were killed."""
+    """Delete the temporary files of writers and the job folders of engines that were killed."""
     for folder in (run.path, run.path / "shards"):
         for path in folder.glob(".*.tmp"):
             with suppress(FileNotFoundError):
                 path.unlink()
+    for folder in run.path.glob(".job-*"):
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def write_shard(

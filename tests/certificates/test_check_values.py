@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedquorum.certificates import ABSTAIN, NAMES, certify, certify_counts
+from fedquorum.certificates import ABSTAIN, certify, certify_counts
 from fedquorum.certificates.oracle import recompute
 from fedquorum.votes import Votes
 
@@ -32,7 +32,7 @@ def test_levels_of_the_specification(name, levels, design):
 
 
 @pytest.mark.parametrize("design", ["independent", "distinct"])
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["paper", "ideal"])
 def test_more_models_cannot_pass_66(name, design):
     def level(models):
         return int(certify_counts([[models, 0]], 1000, 10, models, design, name, d=10_000).level[0])
@@ -41,7 +41,7 @@ def test_more_models_cannot_pass_66(name, design):
     assert level(15_000) == 66
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ["paper", "ideal"])
 def test_har_with_all_435_models(name):
     certificate = certify_counts([[435, 0, 0, 0, 0, 0], [0, 218, 217, 0, 0, 0]], 30, 2, 435, "distinct", name)
     assert certificate.level.tolist() == [8, 0]

@@ -97,4 +97,5 @@ def test_laws(data):
     assert (np.diff(levels()) >= 0).all()
     assert (levels(alpha=alpha / 3) <= levels()).all()
     assert (levels(d=1000) <= levels()).all()
-    assert (levels() <= levels("paper")).all()
+    # With the votes of all but two labels on one rival, only the gate's price is left.
+    assert (levels() <= levels("paper", alpha=alpha)).all()

@@ -84,7 +84,7 @@ def test_a_poisoned_float_changes_no_level(design, monkeypatch):
 def test_integers_decide_within_the_margin_and_floats_outside(design, monkeypatch):
     asked = []
     exactly = tails.exactly_below
-    monkeypatch.setattr(tails, "exactly_below", lambda a, *rest: asked.append(a) or exactly(a, *rest))
+    monkeypatch.setattr(tails, "exactly_below", lambda a, *rest, **more: asked.append(a) or exactly(a, *rest, **more))
     K, M, N = HUGE // 2, HUGE, 100
     alpha = in_fractions(60, K, M, N, design)
     for factor, exact_decisions in [(1 + Fraction(1, 10**10), [60]), (1 + Fraction(1, 10**8), [])]:

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from fedquorum.certificates import ideal, paper
+from fedquorum.certificates import ideal, paper, served
 from fedquorum.certificates.certificate import Certificate
 from fedquorum.errors import InputError
 from fedquorum.votes import DESIGNS, Votes
 
-NAMES = ("paper", "ideal")
+NAMES = ("paper", "ideal", "served")
 # About the ideal ensemble, from a random draw: only a uniform draw says anything about the subsamples not drawn.
 _VALID: dict[str | None, tuple[str, ...]] = {"independent": NAMES, "distinct": NAMES}
 
@@ -64,8 +64,7 @@ def certify_counts(
     [60, 21]
     """
     check_name(name, design)
-    alpha = _probability("alpha", alpha)
-    _probability("delta", delta)
+    alpha, delta = _probability("alpha", alpha), _probability("delta", delta)
     n, k, N = _integer("n", n), _integer("k", k), _integer("N", N)
     if not 1 <= k <= n:
         raise InputError(f"'k' is {k}; with {n} clients a subsample holds 1 to {n} of them")
@@ -87,6 +86,8 @@ def certify_counts(
     if counts.dtype.kind == "u":
         counts = counts.astype(np.int64)
     assert design is not None
+    if name == "served":
+        return served.certify(counts, n, k, N, d, design, delta)
     certificate = {"paper": paper.certify, "ideal": ideal.certify}[name]
     return certificate(counts, n, k, N, d, design, alpha)
 

@@ -21,11 +21,13 @@ MARGIN = 1e-9
 TINY = Fraction(1, 10**250)
 
 
-def votes_needed(K: int, M: int, N: int, design: str, alpha: Fraction) -> int:
-    """The smallest a with P(X >= a) < alpha; N + 1 if only that many would do.
+def votes_needed(K: int, M: int, N: int, design: str, alpha: Fraction, *, or_equal: bool = False) -> int:
+    """The smallest a with P(X >= a) < alpha (with `or_equal`: <= alpha); N + 1 if only that many would do.
 
     >>> votes_needed(1, 2, 100, "independent", Fraction(5, 100))
     59
+    >>> votes_needed(1, 2, 3, "independent", Fraction(1, 8)), votes_needed(1, 2, 3, "independent", Fraction(1, 8), or_equal=True)
+    (4, 3)
     """
     if K >= M:
         return N + 1
@@ -38,7 +40,7 @@ def votes_needed(K: int, M: int, N: int, design: str, alpha: Fraction) -> int:
     def below(a: int) -> bool:
         if alpha > TINY and abs(tail[a] - target) > margin:
             return bool(tail[a] < target)
-        return exactly_below(a, K, M, N, design, alpha)
+        return exactly_below(a, K, M, N, design, alpha, or_equal=or_equal)
 
     return bisect_left(range(N + 1), True, key=below)
 
@@ -62,8 +64,8 @@ def tails(K: int, M: int, N: int, design: str) -> np.ndarray:
     return shares
 
 
-def exactly_below(a: int, K: int, M: int, N: int, design: str, alpha: Fraction) -> bool:
-    """Whether P(X >= a) < alpha, in integers, with 0 < K < M.
+def exactly_below(a: int, K: int, M: int, N: int, design: str, alpha: Fraction, *, or_equal: bool = False) -> bool:
+    """Whether P(X >= a) < alpha (with `or_equal`: <= alpha), in integers, with 0 < K < M.
 
     >>> exactly_below(3, 1, 2, 3, "independent", Fraction(1, 8)), exactly_below(3, 1, 2, 3, "independent", Fraction(2, 8))
     (False, True)
@@ -82,7 +84,8 @@ def exactly_below(a: int, K: int, M: int, N: int, design: str, alpha: Fraction) 
         if i > 0:
             above, below = _ratio(i, K, M, N, design)
             term = term * below // above
-    return total * alpha.denominator < alpha.numerator * whole
+    share, allowed = total * alpha.denominator, alpha.numerator * whole
+    return share < allowed or (or_equal and share == allowed)
 
 
 def _ratio(i: int, K: int, M: int, N: int, design: str) -> tuple[int, int]:

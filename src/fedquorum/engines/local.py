@@ -9,7 +9,6 @@ import shutil
 import signal
 import subprocess
 import sys
-import tempfile
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from pathlib import Path
 
 from fedquorum.engines.job import Job, save_job
 from fedquorum.errors import InputError, MachineError
-from fedquorum.runs import Task, remove_leftovers
+from fedquorum.runs import Task, make_folder, remove_leftovers
 
 DEATHS = 3  # of workers on one shard, before the run gives up
 
@@ -69,7 +68,10 @@ def run_local(
 
     However this ends, no worker is left, and every shard that was finished is on disk.
     """
-    folder = Path(tempfile.mkdtemp(prefix="fedquorum-"))
+    # in the run folder, so that the next command on it finds and removes what a killed one left behind
+    folder = job.run.path / f".job-{os.getpid()}"
+    shutil.rmtree(folder, ignore_errors=True)
+    make_folder(folder)
     log = folder / "log"
     waiting = deque(tasks)
     deaths: dict[int, int] = {}
