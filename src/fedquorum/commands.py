@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,11 +23,13 @@ from fedquorum.runs import (
     load_run,
     locked,
     missing,
+    notes_of,
     open_run,
     read_record,
     remove_leftovers,
     votes_of,
     write_array,
+    write_clients,
 )
 from fedquorum.votes import Votes, load_votes
 
@@ -69,16 +72,15 @@ def run_command(source: str, out: Path | None, changes: Sequence[str], workers: 
         write_array(out / "subsamples.npy", experiment.subsamples.members)
         if experiment.federation.test_y is not None:
             write_array(out / "labels.npy", experiment.federation.test_y)
+        write_clients(run, experiment.federation)
         tasks, damage = missing(run, len(experiment.subsamples))
         for problem in damage:
             _warn(console, f"{problem}; learning its models again")
         _train(console, experiment, run, tasks, workers)
         votes, failures = votes_of(run)
-        # a reported set of models: what could not be learnt, or was not listened to, is said beside every claim
-        notes = {"isolated_clients": list(run.record["made_by"]["isolated"]), "failed_models": len(failures)}
-        certificates = [
-            certify(votes, name, alpha=str(config.certify.alpha), delta=str(config.certify.delta)) for name in names
-        ]
+        notes = notes_of(run, failures)
+        risks = {"alpha": str(config.certify.alpha), "delta": str(config.certify.delta)}
+        certificates = [of_run(run, certify(votes, name, **risks)) for name in names]
         _report(console, out, votes, certificates, notes, source)
 
 
@@ -150,6 +152,14 @@ def _train(console: Console, experiment: Any, run: Run, tasks: Sequence[Task], w
         _warn(console, f"{failed} models could not be learnt; each votes label 0 (the reasons are in the shards)")
 
 
+def of_run(run: Run, certificate: Certificate) -> Certificate:
+    """The certificate, saying too that the draw's seed was no secret, where the claim needs that it was one."""
+    if certificate.name != "served" or isinstance(run.record["subsamples"]["seed"], str):
+        return certificate
+    note = " The seed of this draw was fixed beforehand: the claim holds against clients that did not know it."
+    return replace(certificate, statement=certificate.statement + note)
+
+
 def certify_command(
     source: Path, names: Sequence[str] | None, alpha: str | None, delta: str | None, out: Path | None
 ) -> None:
@@ -157,11 +167,11 @@ def certify_command(
     console = _console()
     notes: dict[str, Any] = {}
     settings: dict[str, Any] = {"alpha": "0.001", "delta": "0.001"}
-    if source.is_dir():
-        run = load_run(source)
+    run = load_run(source) if source.is_dir() else None
+    if run is not None:
         votes, failures = votes_of(run)
         settings |= {name: str(run.record["certify"][name]) for name in settings}
-        notes = {"isolated_clients": list(run.record["made_by"]["isolated"]), "failed_models": len(failures)}
+        notes = notes_of(run, failures)
         out = out or source
     else:
         votes = load_votes(source)
@@ -176,6 +186,8 @@ def certify_command(
             "'design' must say independent or distinct"
         )
     certificates = [certify(votes, name, **settings) for name in dict.fromkeys(names)]
+    if run is not None:
+        certificates = [of_run(run, certificate) for certificate in certificates]
     with locked(out):
         _report(console, out, votes, certificates, notes, source.name)
 

@@ -56,7 +56,6 @@ def prepare(config: Config, folder: Path, old: Mapping[str, Any] | None = None) 
     record["made_by"] = {
         "fedquorum": __version__,
         "draw_commitment": commitment(seed),
-        "isolated": [str(i) for i in federation.isolated_clients],
     } | platform_class()
     return Experiment(federation, algorithm, subsamples, record)
 

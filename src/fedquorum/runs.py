@@ -9,6 +9,7 @@ A shard is written whole (temporary file, fsync, rename) or not at all.
 
 from __future__ import annotations
 
+import csv
 import errno
 import fcntl
 import hashlib
@@ -28,6 +29,7 @@ from typing import Any
 import numpy as np
 
 from fedquorum.errors import InputError, MachineError
+from fedquorum.federation import Federation
 from fedquorum.votes import Votes
 
 # What models depend on. Not the number of models, and not where the data were found: their fingerprint is in [run].
@@ -320,6 +322,36 @@ def votes_of(run: Run) -> tuple[Votes, dict[int, str]]:
     facts = run.record["run"]
     design = run.record["subsamples"]["design"]
     return Votes(votes, members, facts["clients"], labels_of(run.path), facts["classes"], design), failures
+
+
+def write_clients(run: Run, federation: Federation) -> None:
+    """clients.csv: who is client number what, how many examples each holds, and who is isolated."""
+    content = io.StringIO()
+    rows = csv.writer(content, lineterminator="\n")
+    rows.writerow(["client", "id", "examples", "isolated"])
+    for number, (identity, size, bad) in enumerate(
+        zip(federation.clients or (), federation.sizes.tolist(), federation.isolated.tolist(), strict=True)
+    ):
+        rows.writerow([number, identity, size, int(bad)])
+    write_whole(run.path / "clients.csv", content.getvalue().encode())
+
+
+def notes_of(run: Run, failures: Mapping[int, str]) -> dict[str, Any]:
+    """What must be said beside every claim of a run: who and what is not listened to, and how much data m clients may hold.
+
+    `largest_clients_share[m]` is the part of all examples that the m largest clients hold, rounded up: a level counts
+    clients, not data.
+    """
+    try:
+        with open(run.path / "clients.csv", encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        sizes = sorted((int(row["examples"]) for row in rows), reverse=True)
+        isolated = [row["id"] for row in rows if row["isolated"] == "1"]
+    except (OSError, ValueError, KeyError) as error:
+        raise InputError(f"{run.path / 'clients.csv'} cannot be read ({type(error).__name__})") from None
+    held = np.concatenate([[0], np.cumsum(sizes)])
+    shares = np.ceil(held * 10_000 / max(held[-1], 1)) / 10_000
+    return {"isolated_clients": isolated, "failed_models": len(failures), "largest_clients_share": shares.tolist()}
 
 
 def labels_of(path: Path) -> np.ndarray | None:

@@ -5,7 +5,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fedquorum.certificates import ABSTAIN, NAMES, Certificate, certify, certify_counts, valid_names
+from fedquorum.certificates import ABSTAIN, Certificate, certify, certify_counts, valid_names
 from fedquorum.errors import InputError
 from fedquorum.votes import Votes
 

@@ -32,16 +32,30 @@ def print_curve(console: Console, summary: Mapping[str, Mapping[str, Any]]) -> N
         table.add_column("m", justify="right")
         for name in curves:
             table.add_column(name, justify="right")
+        shares = next(iter(summary.values())).get("largest_clients_share")
+        if shares:
+            table.add_column("largest m hold", justify="right")
         first = next(iter(curves))
         table.add_column(f"[dim]{first}[/]", min_width=BAR)
         for m in rows_shown(max(entry["highest_level"] for entry in summary.values())):
             bar = Text("█" * round(curves[first][m] * BAR), style="green")
-            table.add_row(str(m), *(down(curve[m]) for curve in curves.values()), bar)
+            data = [f"{100 * shares[m]:.1f} %"] if shares else []
+            table.add_row(str(m), *(down(curve[m]) for curve in curves.values()), *data, bar)
         console.print(table)
+        if shares:
+            console.print(
+                "m counts clients, not data: the last column but one is the data of the m largest", highlight=False
+            )
     for name, entry in summary.items():
         abstained = f"; abstained on {entry['abstained']} of {entry['d']} inputs" if entry["abstained"] else ""
         level = "no input" if entry["highest_level"] < 0 else f"up to m = {entry['highest_level']}"
-        console.print(f"[bold]{name}[/] ({level}{abstained}): {entry['statement']}", highlight=False, soft_wrap=True)
+        risks = "".join(f", {risk} = {entry[risk]}" for risk in ("alpha", "delta") if entry[risk] is not None)
+        facts = (
+            f"n = {entry['n']}, k = {entry['k']}, N = {entry['N']}, d = {entry['d']}, design {entry['design']}{risks}"
+        )
+        console.print(
+            f"[bold]{name}[/] ({level}{abstained}; {facts}): {entry['statement']}", highlight=False, soft_wrap=True
+        )
 
 
 def rows_shown(highest: int) -> list[int]:
