@@ -73,6 +73,8 @@ def test_a_wrong_configuration_is_one_line(
         (["run", "digits", "--workers", "0"], "workers=0"),
         (["run", "digits", "--workers", "two"], "--workers"),
         (["run", "digits", "--engine", "abacus"], "unknown engine; there is local"),
+        (["run", "digits", "--device", "abacus"], "unknown; there are cpu, gpu, tpu"),
+        (["run", "digits", "--device", "tpu"], "JAX finds none on this machine"),
         (["run", "digits", "--fast"], "No such option"),
         (["train"], "No such command"),
         (["certify", "nothing.npz"], "nothing.npz: no such file"),

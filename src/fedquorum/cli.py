@@ -37,11 +37,12 @@ def run(
     ] = None,
     workers: Annotated[int | None, typer.Option(help="Worker processes; one per core if not given.")] = None,
     engine: Annotated[str, typer.Option(help="Where the trainings happen: local.")] = "local",
+    device: Annotated[str, typer.Option(help="What the models are trained on: cpu, gpu or tpu.")] = "cpu",
 ) -> None:
     """Train (or resume), certify and report: the main job. Running the same command again resumes."""
     from fedquorum.commands import run_command
 
-    run_command(source, out, changes or [], workers, engine)
+    run_command(source, out, changes or [], workers, engine, device)
 
 
 @app.command()

@@ -42,15 +42,18 @@ def _warn(console: Console, text: str) -> None:
     console.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
 
 
-def run_command(source: str, out: Path | None, changes: Sequence[str], workers: int | None, engine: str) -> None:
+def run_command(
+    source: str, out: Path | None, changes: Sequence[str], workers: int | None, engine: str, device: str
+) -> None:
     """`fedquorum run`: train what is missing, then certify and report."""
-    from fedquorum.engines.local import worker_count
+    from fedquorum.engines.local import worker_count, worker_environment
     from fedquorum.experiment import prepare
 
     console = _console()
     if engine != "local":
         raise InputError(f"--engine {engine}: unknown engine; there is local")
     worker_count(workers)
+    worker_environment(device)
     config, folder = load_config(source, changes)
     names = _names_for(config)
     out = out or Path("runs") / Path(source).with_suffix("" if source.endswith(".toml") else Path(source).suffix)
@@ -59,7 +62,7 @@ def run_command(source: str, out: Path | None, changes: Sequence[str], workers: 
     old = read_record(out) if (out / "run.toml").exists() else None
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        experiment = prepare(config, folder, old)
+        experiment = prepare(config, folder, old, device)
     for warning in caught:
         if issubclass(warning.category, UserWarning):
             _warn(console, str(warning.message))
@@ -76,7 +79,7 @@ def run_command(source: str, out: Path | None, changes: Sequence[str], workers: 
         tasks, damage = missing(run, len(experiment.subsamples))
         for problem in damage:
             _warn(console, f"{problem}; learning its models again")
-        _train(console, experiment, run, tasks, workers)
+        _train(console, experiment, run, tasks, workers, device)
         votes, failures = votes_of(run)
         notes = notes_of(run, failures)
         risks = {"alpha": str(config.certify.alpha), "delta": str(config.certify.delta)}
@@ -108,7 +111,9 @@ def _warn_of_platform(console: Console, old: Mapping[str, Any], new: Mapping[str
         )
 
 
-def _train(console: Console, experiment: Any, run: Run, tasks: Sequence[Task], workers: int | None) -> None:
+def _train(
+    console: Console, experiment: Any, run: Run, tasks: Sequence[Task], workers: int | None, device: str
+) -> None:
     from fedquorum.engines import local
     from fedquorum.engines.job import Job
 
@@ -122,9 +127,8 @@ def _train(console: Console, experiment: Any, run: Run, tasks: Sequence[Task], w
     )
     if not tasks:
         return
-    job = Job(
-        experiment.federation, experiment.algorithm, experiment.subsamples.members, run.record["algorithm"]["seed"], run
-    )
+    members, seed = experiment.subsamples.members, int(run.record["algorithm"]["seed"])
+    job = Job(experiment.federation, experiment.algorithm, members, seed, run, device)
     columns = (
         TextColumn("models"),
         BarColumn(),

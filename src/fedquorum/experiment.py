@@ -19,6 +19,8 @@ from fedquorum.platform_class import platform_class
 from fedquorum.subsamples import Subsamples, draw
 from fedquorum.training.algorithm import BaseAlgorithm
 
+# Clients trained side by side: on a CPU one, whose working set stays in the cache; on an accelerator, many.
+LANES = {"cpu": 1, "gpu": 256, "tpu": 256}
 MODELS = ("linear", "dnn", "cnn")
 
 
@@ -32,14 +34,14 @@ class Experiment:
     record: dict[str, Any]
 
 
-def prepare(config: Config, folder: Path, old: Mapping[str, Any] | None = None) -> Experiment:
+def prepare(config: Config, folder: Path, old: Mapping[str, Any] | None = None, device: str = "cpu") -> Experiment:
     """Load the data, deal it to clients, draw the subsamples, and resolve every default.
 
     `folder` is where the configuration's own paths start; `old` the record of the run folder to resume, from
     which a secret seed is taken again.
     """
     federation, clients = _federation(config, folder)
-    algorithm, code = base_algorithm(config.algorithm, folder, int(federation.classes or 0))
+    algorithm, code = base_algorithm(config.algorithm, folder, int(federation.classes or 0), LANES[device])
     seed, written = _draw_seed(config, old)
     subsamples = draw(federation.n, config.subsamples.size, config.subsamples.count, config.subsamples.design, seed)
     record: dict[str, Any] = config.model_dump()
@@ -56,7 +58,7 @@ def prepare(config: Config, folder: Path, old: Mapping[str, Any] | None = None) 
     record["made_by"] = {
         "fedquorum": __version__,
         "draw_commitment": commitment(seed),
-    } | platform_class()
+    } | platform_class(device)
     return Experiment(federation, algorithm, subsamples, record)
 
 
@@ -105,7 +107,7 @@ def _resolve(path: str, folder: Path) -> Path:
     return folder / Path(path).expanduser()
 
 
-def base_algorithm(section: Algorithm, folder: Path, classes: int) -> tuple[BaseAlgorithm, str]:
+def base_algorithm(section: Algorithm, folder: Path, classes: int, lanes: int = 1) -> tuple[BaseAlgorithm, str]:
     """The base algorithm that a configuration names, and the SHA-256 of the user's own files behind it."""
     from fedquorum.training.plain import Plain
 
@@ -131,6 +133,7 @@ def base_algorithm(section: Algorithm, folder: Path, classes: int) -> tuple[Base
             learning_rate=section.learning_rate,
             server_rate=section.server_rate,
             aggregation=section.aggregation,
+            lanes=lanes,
         ),
         code,
     )

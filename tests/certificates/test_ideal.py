@@ -159,7 +159,9 @@ def test_bets_near_the_threshold_are_settled_in_integers(monkeypatch):
     exactly = betting.exactly_denied
     monkeypatch.setattr(betting, "exactly_denied", lambda *case: asked.append(case) or exactly(*case))
     factors, whole = betting.factors_of(n, k, 1)
-    capital = Fraction(sum(win**50 * other**5 * loss**5 for win, other, loss in factors), len(betting.STAKES) * whole**N)
+    capital = Fraction(
+        sum(win**50 * other**5 * loss**5 for win, other, loss in factors), len(betting.STAKES) * whole**N
+    )
     at, above = 1 / capital, 1 / capital * (1 - Fraction(1, 10**12))
     huge = Fraction(999, 1000)
     denied = [betting.levels_by_betting(n, k, N, most, second, huge, gamma)[1] >= 1 for gamma in (at, above)]

@@ -104,7 +104,8 @@ def _bet_wins(most: int, second: int, n: int, k: int, N: int, m: int, failure: F
         other = whole - tenths * 2 * (every - left)
         runner_up = whole - tenths * (3 * every - 2 * left)
         capital += label**most * other ** (N - most - second) * runner_up**second
-    return capital * failure.numerator >= 4 * whole**N * failure.denominator
+    wins: bool = capital * failure.numerator >= 4 * whole**N * failure.denominator
+    return wins
 
 
 def served_level(lead: int, n: int, k: int, N: int, design: str | None, failure: Fraction) -> int:

@@ -11,6 +11,7 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
+from fedquorum.errors import InputError
 from fedquorum.federation import Federation
 from fedquorum.platform_class import platform_class
 from fedquorum.runs import Run, Shard, ShardDamaged, Task, read_parameters, read_shard, write_shard
@@ -28,37 +29,47 @@ class Job:
     subsamples: np.ndarray
     seed: int
     run: Run
+    device: str = "cpu"
 
 
 def save_job(job: Job, folder: Path) -> None:
     """Write a job for worker processes: the arrays as they are, the rest by cloudpickle."""
     for name in ARRAYS:
         np.save(folder / f"{name}.npy", getattr(job.federation, name))
-    rest = (job.federation.classes, job.federation.clients, job.algorithm, job.subsamples, job.seed, job.run)
+    rest = (
+        job.federation.classes,
+        job.federation.clients,
+        job.algorithm,
+        job.subsamples,
+        job.seed,
+        job.run,
+        job.device,
+    )
     (folder / "job.pkl").write_bytes(cloudpickle.dumps(rest))
 
 
 def load_job(folder: Path) -> Job:
     """Read a job; the arrays are mapped into memory, so all workers of a machine share one copy."""
-    classes, clients, algorithm, subsamples, seed, run = cloudpickle.loads((folder / "job.pkl").read_bytes())
+    classes, clients, algorithm, subsamples, seed, run, device = cloudpickle.loads((folder / "job.pkl").read_bytes())
     federation = object.__new__(Federation)  # its checks were made when the job was written
     fields: dict[str, Any] = {name: np.load(folder / f"{name}.npy", mmap_mode="r") for name in ARRAYS}
     numbers = np.repeat(np.arange(len(fields["offsets"]) - 1), np.diff(fields["offsets"]))
     fields |= {"test_y": None, "classes": classes, "clients": clients, "client": numbers}  # labels are not for training
     for name, value in fields.items():
         object.__setattr__(federation, name, value)
-    return Job(federation, algorithm, subsamples, seed, run)
+    return Job(federation, algorithm, subsamples, seed, run, device)
 
 
-def platform_name() -> str:
+def platform_name(device: str = "cpu") -> str:
     """This machine's platform class as one string."""
-    return json.dumps(platform_class(), sort_keys=True)
+    return json.dumps(platform_class(device), sort_keys=True)
 
 
 def prepare(job: Job) -> Callable[[Task, Callable[[int], None]], int]:
     """Compile once; return the function that learns a task's models, writes their shard and counts the failures."""
+    _find(job.device)
     train = job.algorithm.trainer(job.federation)
-    platform = platform_name()
+    platform = platform_name(job.device)
     assert job.federation.classes is not None
     dtype = np.uint8 if job.federation.classes <= 256 else np.int32
     keep = bool(job.run.record["output"]["keep_models"])
@@ -84,6 +95,19 @@ def prepare(job: Job) -> Callable[[Task, Callable[[int], None]], int]:
         return sum(1 for reason in failures if reason)
 
     return do
+
+
+def _find(device: str) -> None:
+    if device == "cpu":
+        return  # there is one, and an algorithm without JAX need not load it
+    import jax
+
+    try:
+        jax.devices()
+    except Exception:  # a missing plug-in, driver or device each fail in their own way
+        raise InputError(
+            f"--device {device}: JAX finds none on this machine; install its driver and fedquorum[cuda], or use --device cpu"
+        ) from None
 
 
 def _held(run: Run, number: int) -> Shard | None:

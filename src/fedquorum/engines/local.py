@@ -18,6 +18,7 @@ from fedquorum.engines.job import Job, save_job
 from fedquorum.errors import InputError, MachineError
 from fedquorum.runs import Task, make_folder, remove_leftovers
 
+DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}  # and what JAX calls their platforms
 DEATHS = 3  # of workers on one shard, before the run gives up
 
 
@@ -38,8 +39,10 @@ class _Worker:
     rest: bytes = field(default=b"")
 
 
-def worker_count(workers: int | None) -> int:
-    """One worker per core that this process may use, unless the user says otherwise."""
+def worker_count(workers: int | None, device: str = "cpu") -> int:
+    """One worker per core that this process may use, one in all for an accelerator, unless the user says otherwise."""
+    if workers is None and device != "cpu":
+        return 1
     if workers is None:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     if workers < 1:
@@ -47,15 +50,17 @@ def worker_count(workers: int | None) -> int:
     return workers
 
 
-def worker_environment() -> dict[str, str]:
+def worker_environment(device: str = "cpu") -> dict[str, str]:
     """Every pool at one thread: with several, results depend on how many, and two workers get in each other's way.
 
     `PJRT_NPROC` is what sets the size of XLA's pool; it must stand before JAX is imported.
     """
+    if device not in DEVICES:
+        raise InputError(f"--device {device}: unknown; there are {', '.join(DEVICES)}")
     environment = dict(os.environ)
     for name in ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         environment[name] = "1"
-    environment.setdefault("JAX_PLATFORMS", "cpu")
+    environment["JAX_PLATFORMS"] = DEVICES[device]
     environment["PYTHONHASHSEED"] = "0"
     environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return environment
@@ -72,6 +77,7 @@ def run_local(
     folder = job.run.path / f".job-{os.getpid()}"
     shutil.rmtree(folder, ignore_errors=True)
     make_folder(folder)
+    environment = worker_environment(job.device)
     log = folder / "log"
     waiting = deque(tasks)
     deaths: dict[int, int] = {}
@@ -85,7 +91,7 @@ def run_local(
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=errors,
-                env=worker_environment(),
+                env=environment,
                 start_new_session=True,  # Ctrl-C is for the parent, which then ends its workers
             )
         assert process.stdout is not None
@@ -141,7 +147,7 @@ def run_local(
 
     try:
         save_job(job, folder)
-        for _ in range(min(worker_count(workers), len(waiting))):
+        for _ in range(min(worker_count(workers, job.device), len(waiting))):
             start(waiting.popleft())
         while busy:
             for key, _ in selector.select():

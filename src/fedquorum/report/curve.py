@@ -39,7 +39,7 @@ def print_curve(console: Console, summary: Mapping[str, Mapping[str, Any]]) -> N
         table.add_column(f"[dim]{first}[/]", min_width=BAR)
         for m in rows_shown(max(entry["highest_level"] for entry in summary.values())):
             bar = Text("█" * round(curves[first][m] * BAR), style="green")
-            data = [f"{100 * shares[m]:.1f} %"] if shares else []
+            data = [f"{math.ceil(1000 * shares[m] - 1e-9) / 10:.1f} %"] if shares else []  # against us is up
             table.add_row(str(m), *(down(curve[m]) for curve in curves.values()), *data, bar)
         console.print(table)
         if shares:
