@@ -42,6 +42,10 @@ format: setup ## put all files into the house's format
 .PHONY: check
 check: lint test ## what CI runs: lint, then test
 
+.PHONY: bench
+bench: setup ## measure speed against the machine's own matrix product, PyTorch, Flower and FedJAX (about 10 minutes)
+	$(BIN)/python benchmarks/run.py
+
 .PHONY: constraints
 constraints: setup ## resolve the pinned versions anew, over the core, the tools and the ray, flower and flax extras
 	$(BIN)/python -m pip install --quiet uv

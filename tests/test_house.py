@@ -24,9 +24,11 @@ ROOMS = [
     ["config"],
     ["runs"],
     ["engines"],
+    ["plan"],
     ["experiment"],
     ["report"],
     ["verify"],
+    ["plan_command"],
     ["commands"],
     ["cli"],
 ]

@@ -54,11 +54,15 @@ def certify(
     ] = None,
     delta: Annotated[str | None, typer.Option(help="The probability of a wrong `served` certificate.")] = None,
     out: Out = None,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Find the largest `membership` level of every input, however long it takes.")
+    ] = False,
+    workers: Annotated[int | None, typer.Option(help="Processes for that; one per core if not given.")] = None,
 ) -> None:
     """Certify votes, without any training: all certificates that are valid for how the subsamples were drawn."""
     from fedquorum.commands import certify_command
 
-    certify_command(source, names, alpha, delta, out)
+    certify_command(source, names, alpha, delta, out, exact, workers)
 
 
 @app.command()
@@ -72,6 +76,42 @@ def verify(
 
     if not verify_command(source, retrain, workers):
         raise typer.Exit(1)
+
+
+@app.command()
+def plan(
+    clients: Annotated[int, typer.Option("--clients", metavar="N", help="How many clients there are.")],
+    tolerate: Annotated[
+        int | None, typer.Option("--tolerate", metavar="M", help="How many of them may be malicious.")
+    ] = None,
+    models: Annotated[
+        int, typer.Option("--models", metavar="N", help="How many models you can afford to train.")
+    ] = 500,
+    size: Annotated[
+        int | None, typer.Option("--size", metavar="K", help="What this many clients per model would buy.")
+    ] = None,
+    alpha: Annotated[str, typer.Option(help="Of `paper` and `ideal`.")] = "0.001",
+    delta: Annotated[str, typer.Option(help="Of `served`.")] = "0.001",
+    inputs: Annotated[int, typer.Option(metavar="D", help="Test inputs that share alpha.")] = 10_000,
+    classes: Annotated[int, typer.Option(metavar="C", help="How many labels there are.")] = 10,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of the tables.")] = False,
+    out: Annotated[Path | None, typer.Option("--out", metavar="DIR", help="Write plan.json and a picture too.")] = None,
+) -> None:
+    """Before anything is trained: what can be certified, at what share of the votes, for what price."""
+    from fedquorum.plan_command import plan_command
+
+    plan_command(
+        clients,
+        tolerate,
+        models,
+        size,
+        alpha=alpha,
+        delta=delta,
+        inputs=inputs,
+        classes=classes,
+        print_json=as_json,
+        out=out,
+    )
 
 
 @app.command()

@@ -9,9 +9,17 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
-from fedquorum.certificates import Certificate, certify, check_name, names_for
+from fedquorum.certificates import Certificate, certify, check_name, membership, names_for, probability
 from fedquorum.config import Config, load_config
 from fedquorum.errors import InputError
 from fedquorum.report.curve import down, print_curve
@@ -83,21 +91,55 @@ def run_command(
         votes, failures = votes_of(run)
         notes = notes_of(run, failures)
         risks = {"alpha": str(config.certify.alpha), "delta": str(config.certify.delta)}
-        certificates = [of_run(run, certify(votes, name, **risks)) for name in names]
+        found = _certificates(console, votes, names, risks, out / "certificates", worker_count(workers))
+        certificates = [of_run(run, certificate) for certificate in found]
         _report(console, out, votes, certificates, notes, source)
 
 
 def _names_for(config: Config) -> tuple[str, ...]:
     """The certificates to give, checked before anything is trained: asked for ones must fit the design."""
-    design = config.subsamples.design
-    if "certificates" in config.certify.model_fields_set:
-        for name in config.certify.certificates:
-            check_name(name, design)
-        return config.certify.certificates
-    names = names_for(design)
-    if not names:
-        raise InputError(f"'subsamples.design' = {design}: no certificate is valid for this design yet")
-    return tuple(name for name in config.certify.certificates if name in names) or names
+    design, names = config.subsamples.design, config.certify.certificates
+    if "certificates" not in config.certify.model_fields_set:
+        return tuple(name for name in names if name in names_for(design))
+    for name in names:
+        check_name(name, design)
+    return tuple(dict.fromkeys(names))
+
+
+def _certificates(
+    console: Console,
+    votes: Votes,
+    names: Sequence[str],
+    risks: Mapping[str, str],
+    folder: Path,
+    workers: int,
+    exact: bool | None = None,
+) -> list[Certificate]:
+    """The certificates asked for; `membership`, which may take its time, with a bar, and kept in `folder` as it goes."""
+
+    def by_name(name: str) -> Certificate:
+        if name != "membership":
+            return certify(votes, name, alpha=risks["alpha"], delta=risks["delta"])
+        with Progress(*_columns("membership levels"), console=console, transient=True) as progress:
+            bar = progress.add_task("", total=votes.d)
+
+            def watch(done: int, total: int) -> None:
+                progress.update(bar, completed=done, total=total)
+
+            return membership.certify(votes, exact=exact, workers=workers, progress=watch, folder=folder)
+
+    return [by_name(name) for name in names]
+
+
+def _columns(what: str) -> tuple[ProgressColumn, ...]:
+    return (
+        TextColumn(what),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
 
 
 def _warn_of_platform(console: Console, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
@@ -129,15 +171,8 @@ def _train(
         return
     members, seed = experiment.subsamples.members, int(run.record["algorithm"]["seed"])
     job = Job(experiment.federation, experiment.algorithm, members, seed, run, device)
-    columns = (
-        TextColumn("models"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-    )
+    columns = _columns("models")
+    columns = (*columns[:3], TextColumn("{task.fields[rate]}"), *columns[3:])
     with Progress(*columns, console=console) as progress:
         bar = progress.add_task("models", total=total, completed=total - to_do, rate="")
         failed = 0
@@ -165,10 +200,19 @@ def of_run(run: Run, certificate: Certificate) -> Certificate:
 
 
 def certify_command(
-    source: Path, names: Sequence[str] | None, alpha: str | None, delta: str | None, out: Path | None
+    source: Path,
+    names: Sequence[str] | None,
+    alpha: str | None,
+    delta: str | None,
+    out: Path | None,
+    exact: bool = False,
+    workers: int | None = None,
 ) -> None:
     """`fedquorum certify`: a run folder or a votes file in, certificates out."""
+    from fedquorum.engines.local import worker_count
+
     console = _console()
+    cores = worker_count(workers)
     notes: dict[str, Any] = {}
     settings: dict[str, Any] = {"alpha": "0.001", "delta": "0.001"}
     run = load_run(source) if source.is_dir() else None
@@ -184,15 +228,14 @@ def certify_command(
     if names:
         for name in names:
             check_name(name, votes.design)
-    elif not (names := names_for(votes.design)):
-        raise InputError(
-            f"{source}: no certificate is valid for the design {votes.design!r} yet; "
-            "'design' must say independent or distinct"
-        )
-    certificates = [certify(votes, name, **settings) for name in dict.fromkeys(names)]
-    if run is not None:
-        certificates = [of_run(run, certificate) for certificate in certificates]
+    names = names or names_for(votes.design)
+    for name in ("alpha", "delta"):
+        probability(name, settings[name])
     with locked(out):
+        found = _certificates(
+            console, votes, tuple(dict.fromkeys(names)), settings, out / "certificates", cores, exact or None
+        )
+        certificates = found if run is None else [of_run(run, certificate) for certificate in found]
         _report(console, out, votes, certificates, notes, source.name)
 
 

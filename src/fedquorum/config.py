@@ -66,7 +66,7 @@ class Algorithm(_Section):
 class Certify(_Section):
     """Which certificates, and how sure they must be."""
 
-    certificates: tuple[str, ...] = CERTIFICATES
+    certificates: tuple[str, ...] = ("ideal", "served", "membership")
     alpha: Open = Decimal("0.001")
     delta: Open = Decimal("0.001")
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from fedquorum.certificates import oracle
+from fedquorum.certificates import membership_oracle, oracle
 from fedquorum.config import check_config
 from fedquorum.errors import InputError
 from fedquorum.experiment import Experiment, commitment, prepare, seed_number
@@ -109,11 +109,15 @@ def _certify_again(run: Run, votes: Votes) -> Iterator[Finding]:
     for name, entry in summary.items():
         # a certificate that does not use alpha or delta has none; the oracle then does not either
         risks = {key: str(entry[key]) for key in ("alpha", "delta") if entry[key] is not None}
-        label, level = map(np.asarray, oracle.recompute(votes, name, **risks))
-        wrong = sum(
-            (_read(run, name, kind)[0] != label).sum() + (_read(run, name, kind)[1] != level).sum()
-            for kind in ("csv", "parquet")
-        )
+        (label, level), parquet = (_read(run, name, kind) for kind in ("csv", "parquet"))
+        unsettled = 0
+        if name == "membership":
+            judged = membership_oracle.check(votes, label.tolist(), level.tolist())
+            wrong, unsettled = judged.count(False), judged.count(None)
+        else:
+            again = map(np.asarray, oracle.recompute(votes, name, **risks))
+            wrong = sum(int((one != other).sum()) for one, other in zip((label, level), again, strict=True))
+        wrong += sum(int((one != other).sum()) for one, other in zip((label, level), parquet, strict=True))
         figures = {"n": votes.n, "k": votes.k, "N": votes.N, "d": votes.d, "design": votes.design}
         stated = {key: entry[key] for key in figures}
         if wrong:
@@ -122,6 +126,11 @@ def _certify_again(run: Run, votes: Votes) -> Iterator[Finding]:
             yield Finding(False, f"certificate {name}: summary.json states {stated}, the votes are {figures}")
         elif votes.labels is not None and entry["certified_accuracy"] != _accuracy(label, level, votes):
             yield Finding(False, f"certificate {name}: its certified accuracy is not what its levels give")
+        elif name == "membership":
+            text = f"certificate membership: of {votes.d} levels, {votes.d - unsettled} proved again by a second path"
+            yield Finding(True, text)
+            if unsettled:
+                yield Finding(None, f"certificate membership: {unsettled} levels, which the second path did not settle")
         else:
             yield Finding(True, f"certificate {name}: {votes.d} labels and levels computed again, all equal")
 

@@ -43,7 +43,7 @@ def textbook(parameters: Any, x: jax.Array) -> jax.Array:
         h = jax.lax.conv_general_dilated(h, kernel, (1, 1), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
         h = jax.nn.relu(h + parameters[name]["b"])
         h = jax.lax.reduce_window(h, -jnp.inf, jax.lax.max, (1, 2, 2, 1), (1, 2, 2, 1), "VALID")
-    h = h.transpose(0, 3, 1, 2).reshape(len(x), -1)
+    h = h.transpose(0, 1, 3, 2).reshape(len(x), -1)
     h = jax.nn.relu(h @ parameters["dense0"]["w"] + parameters["dense0"]["b"])
     return h @ parameters["dense1"]["w"] + parameters["dense1"]["b"]
 

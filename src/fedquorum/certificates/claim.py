@@ -8,21 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from fedquorum.certificates import ideal, paper, served
+from fedquorum.certificates import ideal, membership, paper, served
 from fedquorum.certificates.certificate import Certificate
 from fedquorum.errors import InputError
 from fedquorum.votes import DESIGNS, Votes
 
-NAMES = ("paper", "ideal", "served")
-# About the ideal ensemble, from a random draw: only a uniform draw says anything about the subsamples not drawn.
-_VALID: dict[str | None, tuple[str, ...]] = {"independent": NAMES, "distinct": NAMES}
+NAMES = ("paper", "ideal", "served", "membership")
+# Only a uniform draw says anything about the subsamples not drawn, or about how many models a client is in.
+UNIFORM = ("independent", "distinct")
 
 
 def valid_names(votes: Votes) -> tuple[str, ...]:
     """The certificates that may be claimed for these votes, given how their subsamples were drawn.
 
     >>> valid_names(Votes([[0], [0]], [[0], [1]], clients=3, design="distinct"))
-    ('paper', 'ideal')
+    ('paper', 'ideal', 'served', 'membership')
     """
     return names_for(votes.design)
 
@@ -42,6 +42,8 @@ def certify(
     ([0, 0, -1], [1, 0, -1], True)
     """
     check_name(name, votes.design)
+    if name == "membership":
+        return membership.certify(votes)
     return certify_counts(votes.counts(), votes.n, votes.k, votes.N, votes.design, name, alpha, delta)
 
 
@@ -64,7 +66,9 @@ def certify_counts(
     [60, 21]
     """
     check_name(name, design)
-    alpha, delta = _probability("alpha", alpha), _probability("delta", delta)
+    if name == "membership":
+        raise InputError("certificate 'membership' needs the votes themselves and their subsamples; use certify")
+    alpha, delta = probability("alpha", alpha), probability("delta", delta)
     n, k, N = _integer("n", n), _integer("k", k), _integer("N", N)
     if not 1 <= k <= n:
         raise InputError(f"'k' is {k}; with {n} clients a subsample holds 1 to {n} of them")
@@ -98,7 +102,7 @@ def names_for(design: str | None) -> tuple[str, ...]:
     >>> names_for("distinct") == NAMES
     True
     """
-    return _VALID.get(design, ()) if design is not None else ()
+    return NAMES if design in UNIFORM else ("membership",)
 
 
 def check_name(name: str, design: str | None) -> None:
@@ -108,14 +112,14 @@ def check_name(name: str, design: str | None) -> None:
     if design is not None and design not in DESIGNS:
         raise InputError(f"'design' is {design!r}; it must be one of {', '.join(DESIGNS)}")
     if name not in names_for(design):
-        fitting = " or ".join(each for each in DESIGNS if name in names_for(each))
+        fitting = " or ".join(UNIFORM)
         stated = "not stated" if design is None else repr(design)
         raise InputError(
             f"certificate {name!r} holds for subsamples of design {fitting}; the design of these votes is {stated}"
         )
 
 
-def _probability(name: str, value: str | float | Fraction) -> Fraction:
+def probability(name: str, value: str | float | Fraction) -> Fraction:
     """Read as a decimal: 0.001 is 1/1000 and not the binary float next to it."""
     text = str(value).strip()
     try:

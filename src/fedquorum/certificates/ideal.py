@@ -75,7 +75,7 @@ def level_of_pairs(
     [60, 21, 33]
     """
     alone = level_of_votes(n, k, N, design, VOTES * risk, gate=VOTES_GATE * risk / 2)[most]
-    if design == "distinct" and N >= LARGE_PART * comb(n, k):
+    if design == "distinct" and LARGE_PART * comb(n, k) <= N:
         # two bounds can be wrong for the label, and at the gate one for each label and two for the leader
         gate, gamma = RUNNER_UP_GATE * risk / (classes + 2), RUNNER_UP * risk / 2
         ahead = levels_by_two_bounds(n, k, N, most, second, gate, gamma)

@@ -66,7 +66,7 @@ def lead_level(most: int, second: int, n: int, k: int, N: int, design: str | Non
     33
     """
     every = comb(n, k)
-    if design == "distinct" and 4 * N >= every:
+    if design == "distinct" and every <= 4 * N:
 
         def gap(failure: Fraction) -> int:
             return _at_least(most, N, every, failure) - (every - _at_least(N - second, N, every, failure))

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 ROWS = 26  # at most: a screenful
-BAR = 40
+BAR = 24
 
 
 def down(value: float, digits: int = 3) -> str:
@@ -25,7 +25,7 @@ def down(value: float, digits: int = 3) -> str:
 
 
 def print_curve(console: Console, summary: Mapping[str, Mapping[str, Any]]) -> None:
-    """CA@m of every certificate side by side, with a bar for the first; then what each of them claims."""
+    """CA@m of every certificate side by side, with a bar for `ideal`; then what each of them claims."""
     curves = {name: entry["certified_accuracy"] for name, entry in summary.items() if "certified_accuracy" in entry}
     if curves:
         table = Table(title="Certified accuracy: inputs labelled rightly, certified against m malicious clients")
@@ -35,7 +35,7 @@ def print_curve(console: Console, summary: Mapping[str, Mapping[str, Any]]) -> N
         shares = next(iter(summary.values())).get("largest_clients_share")
         if shares:
             table.add_column("largest m hold", justify="right")
-        first = next(iter(curves))
+        first = "ideal" if "ideal" in curves else next(iter(curves))
         table.add_column(f"[dim]{first}[/]", min_width=BAR)
         for m in rows_shown(max(entry["highest_level"] for entry in summary.values())):
             bar = Text("█" * round(curves[first][m] * BAR), style="green")
