@@ -230,6 +230,17 @@ def test_no_figure_is_shortened_on_a_narrow_terminal(
     assert "…" not in text
 
 
+def test_with_two_classes_there_is_only_one_rival(capsys: pytest.CaptureFixture[str]) -> None:
+    plan_command(20, tolerate=3, models=200, size=2, classes=2)
+    two = capsys.readouterr().out
+    plan_command(20, tolerate=3, models=200, size=2, classes=3)
+    three = capsys.readouterr().out
+    assert "spread" not in two
+    assert "5 / 5" not in two
+    assert "spread over 3 classes" in three
+    assert "5 / 5" in three
+
+
 def test_json_is_all_there_is_on_standard_output(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     plan_command(20, tolerate=3, models=200, print_json=True, out=tmp_path / "plan")
     text = capsys.readouterr().out

@@ -71,10 +71,8 @@ def print_plan(console: Console, plan: Plan, sentences: list[str]) -> None:
             _needed(plan),
         ]
     if plan.size is not None:
-        lines += [
-            "[bold]The level that a share of the votes buys, if the others are on one rival / spread",
-            _levels(plan),
-        ]
+        others = "one rival" if terms.classes == 2 else f"one rival / spread over {terms.classes} classes"
+        lines += [f"[bold]The level that a share of the votes buys, if the others are on {others}", _levels(plan)]
     for line in [*lines, *_marks(plan), *sentences]:
         console.print(line, highlight=False, soft_wrap=True)
 
@@ -105,16 +103,14 @@ def _needed(plan: Plan) -> Table:
 def _levels(plan: Plan) -> Table:
     columns = [(row, name) for row in plan.rows for name in ("ideal", "served", "membership") if name in row.answers]
     table = _table("\nshare", *(f"{_design(row)}\n{name}" for row, name in columns))
-    levels = [
-        zip(plan.levels(name, row.draw), plan.levels(name, row.draw, spread=True), strict=True) for row, name in columns
-    ]
-    for value, *cells in zip(SHARES, *levels, strict=True):
-        answers = (row.answers[name] for row, name in columns)
-        pairs = (
-            f"{_marked(answer, rival)} / {_marked(answer, spread)}"
-            for answer, (rival, spread) in zip(answers, cells, strict=True)
+    spreads = (False, True) if plan.terms.classes > 2 else (False,)
+    levels = [[plan.levels(name, row.draw, spread=spread) for spread in spreads] for row, name in columns]
+    for place, value in enumerate(SHARES):
+        cells = (
+            " / ".join(_marked(row.answers[name], each[place]) for each in kinds)
+            for (row, name), kinds in zip(columns, levels, strict=True)
         )
-        table.add_row(f"{float(value):.2f}", *pairs)
+        table.add_row(f"{float(value):.2f}", *cells)
     return table
 
 

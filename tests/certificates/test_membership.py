@@ -114,8 +114,8 @@ def test_votes_like_those_of_30_users_taken_two_by_two():
     subsamples = np.asarray(draw(30, 2, "all", "distinct", seed=1))
     rng = np.random.default_rng(0)
     odd = np.isin(subsamples, rng.choice(30, 6, replace=False)).any(axis=1)[:, None]  # some users are unlike the others
-    wrong = rng.random((435, 40)) < np.where(odd, 2.5, 1.0) * rng.beta(1, 5, 40)
-    columns = np.where(wrong, rng.choice(6, (435, 40), p=[0.05, 0.6, 0.2, 0.05, 0.05, 0.05]), 3)
+    wrong = rng.random((435, 20)) < np.where(odd, 2.5, 1.0) * rng.beta(1, 5, 20)
+    columns = np.where(wrong, rng.choice(6, (435, 20), p=[0.05, 0.6, 0.2, 0.05, 0.05, 0.05]), 3)
     columns[:, 0], columns[:, 1] = 0, 3
     votes = Votes(columns, subsamples, clients=30, classes=6, design="distinct")
     certificate = membership.certify(votes)
@@ -169,7 +169,7 @@ def level_of(subsamples, column):
     return level
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(elections(), st.data())
 def test_another_vote_for_the_label_never_lowers_the_level(election, data):
     _, subsamples, column = election
@@ -179,7 +179,7 @@ def test_another_vote_for_the_label_never_lowers_the_level(election, data):
     assert level_of(subsamples, more) >= level_of(subsamples, column)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(elections(), st.randoms(use_true_random=False))
 def test_neither_the_numbers_of_clients_nor_the_order_of_models_matter(election, random):
     n, subsamples, column = election

@@ -36,7 +36,7 @@ def heaviest(subsamples, weights):
     return best
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(problems(), st.data())
 def test_every_bound_and_search_against_all_coalitions(problem, data):
     subsamples, weights = problem
@@ -131,7 +131,7 @@ def test_a_solvers_coalition_counts_only_if_it_really_breaks(monkeypatch):
 def hard_case():
     """Votes that greed and prices do not settle: pairs of clients, all of them, where the linear program is weak."""
     subsamples = np.asarray(draw(14, 2, "all", "distinct", seed=1))
-    return cover_of(subsamples), np.random.default_rng(0).choice(3, 91, p=[0.85, 0.1, 0.05])
+    return cover_of(subsamples), np.random.default_rng(3).choice(3, 91, p=[0.85, 0.1, 0.05])
 
 
 @pytest.fixture
