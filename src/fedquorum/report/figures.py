@@ -5,9 +5,12 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from fedquorum.runs import make_folder, write_whole
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 # Told apart in grey too: by dashes as well as by colour.
 STYLES = {
@@ -23,7 +26,6 @@ def write_curve(folder: Path, summary: Mapping[str, Mapping[str, Any]], title: s
     curves = {name: entry["certified_accuracy"] for name, entry in summary.items() if "certified_accuracy" in entry}
     if not curves:
         return []
-    import matplotlib
     from matplotlib.figure import Figure
 
     last = max(entry["highest_level"] for entry in summary.values()) + 1
@@ -41,12 +43,19 @@ def write_curve(folder: Path, summary: Mapping[str, Mapping[str, Any]], title: s
     axes.grid(alpha=0.3)
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False)
-    make_folder(folder / "figures")
+    return save_figure(figure, folder / "figures", "certified_accuracy")
+
+
+def save_figure(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write `name.svg` and `name.png`; the same figure gives the same bytes."""
+    import matplotlib
+
+    make_folder(folder)
     paths = []
-    with matplotlib.rc_context({"svg.hashsalt": "fedquorum"}):  # the same figure gives the same bytes
+    with matplotlib.rc_context({"svg.hashsalt": "fedquorum"}):
         for kind, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
             content = io.BytesIO()
             figure.savefig(content, format=kind, dpi=150, metadata=metadata)
-            paths.append(folder / "figures" / f"certified_accuracy.{kind}")
+            paths.append(folder / f"{name}.{kind}")
             write_whole(paths[-1], content.getvalue())
     return paths

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from fedquorum.plan.table import SHARES, Plan, Row
-from fedquorum.report.figures import STYLES
-from fedquorum.runs import make_folder, write_whole
+from fedquorum.report.figures import STYLES, save_figure
 
 # Label, certificate, mark, its size and filling, and designs of each line. Certificates have the colours and dashes of the other
 # figures. Later marks are smaller, so that those of lines that coincide are all seen.
@@ -26,7 +24,6 @@ MANY = 100
 
 def write_plan_figure(folder: Path, plan: Plan) -> list[Path]:
     """Draw a plan into `figures/plan.{svg,png}`."""
-    import matplotlib
     from matplotlib.figure import Figure
 
     panels = [_highest] if plan.size is None else [_levels]
@@ -41,15 +38,7 @@ def write_plan_figure(folder: Path, plan: Plan) -> list[Path]:
         axes.spines[["top", "right"]].set_visible(False)
         if axes.get_legend_handles_labels()[0]:
             axes.legend(frameon=False)
-    make_folder(folder / "figures")
-    paths = []
-    with matplotlib.rc_context({"svg.hashsalt": "fedquorum"}):  # the same figure gives the same bytes
-        for kind, metadata in (("svg", {"Date": None}), ("png", {"Software": None})):
-            content = io.BytesIO()
-            figure.savefig(content, format=kind, dpi=150, metadata=metadata)
-            paths.append(folder / "figures" / f"plan.{kind}")
-            write_whole(paths[-1], content.getvalue())
-    return paths
+    return save_figure(figure, folder / "figures", "plan")
 
 
 def _lines(plan: Plan) -> Iterator[tuple[str, dict[str, Any], list[Row]]]:
