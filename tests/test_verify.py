@@ -45,7 +45,7 @@ def test_a_level_raised_by_one_is_found(command: Command, run: Path) -> None:
     lines = path.read_text().splitlines()
     index, label, level = lines[1].split(",")
     path.write_text("\n".join([lines[0], f"{index},{label},{int(level) + 1}", *lines[2:]]) + "\n")
-    found(command("verify", run), "certificate ideal", "1 labels or levels")
+    found(command("verify", run), "certificate ideal", "of 1 inputs is not")
 
 
 def test_a_changed_parquet_is_found(command: Command, run: Path) -> None:

@@ -91,7 +91,7 @@ def run_command(
         votes, failures = votes_of(run)
         notes = notes_of(run, failures)
         risks = {"alpha": str(config.certify.alpha), "delta": str(config.certify.delta)}
-        found = _certificates(console, votes, names, risks, out / "certificates", worker_count(workers))
+        found = _certificates(console, votes, names, risks, out, worker_count(workers))
         certificates = [of_run(run, certificate) for certificate in found]
         _report(console, out, votes, certificates, notes, source)
 
@@ -232,9 +232,7 @@ def certify_command(
     for name in ("alpha", "delta"):
         probability(name, settings[name])
     with locked(out):
-        found = _certificates(
-            console, votes, tuple(dict.fromkeys(names)), settings, out / "certificates", cores, exact or None
-        )
+        found = _certificates(console, votes, tuple(dict.fromkeys(names)), settings, out, cores, exact or None)
         certificates = found if run is None else [of_run(run, certificate) for certificate in found]
         _report(console, out, votes, certificates, notes, source.name)
 

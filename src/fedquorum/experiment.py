@@ -66,7 +66,7 @@ def commitment(seed: int) -> str:
     """SHA-256 of the draw's seed: it binds whoever publishes it and tells nothing of a 128-bit secret.
 
     >>> commitment(1)[:16]
-    'a2bd2f4d1b2dcc30'
+    'b95e5e657e85658b'
     """
     return hashlib.sha256(f"fedquorum draw {seed}".encode()).hexdigest()
 

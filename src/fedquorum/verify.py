@@ -113,15 +113,17 @@ def _certify_again(run: Run, votes: Votes) -> Iterator[Finding]:
         unsettled = 0
         if name == "membership":
             judged = membership_oracle.check(votes, label.tolist(), level.tolist())
-            wrong, unsettled = judged.count(False), judged.count(None)
+            unsettled = judged.count(None)
+            bad = [np.array([good is False for good in judged], dtype=bool)]
         else:
             again = map(np.asarray, oracle.recompute(votes, name, **risks))
-            wrong = sum(int((one != other).sum()) for one, other in zip((label, level), again, strict=True))
-        wrong += sum(int((one != other).sum()) for one, other in zip((label, level), parquet, strict=True))
+            bad = [one != other for one, other in zip((label, level), again, strict=True)]
+        bad += [one != other for one, other in zip((label, level), parquet, strict=True)]
+        wrong = int(np.any(bad, axis=0).sum())
         figures = {"n": votes.n, "k": votes.k, "N": votes.N, "d": votes.d, "design": votes.design}
         stated = {key: entry[key] for key in figures}
         if wrong:
-            yield Finding(False, f"certificate {name}: {int(wrong)} labels or levels are not what the votes give")
+            yield Finding(False, f"certificate {name}: the label or level of {wrong} inputs is not what the votes give")
         elif stated != figures:
             yield Finding(False, f"certificate {name}: summary.json states {stated}, the votes are {figures}")
         elif votes.labels is not None and entry["certified_accuracy"] != _accuracy(label, level, votes):

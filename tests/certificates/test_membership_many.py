@@ -66,12 +66,12 @@ def test_an_interrupted_job_resumes_where_it_was(votes, monkeypatch, tmp_path):
     resumed = membership.certify(votes, exact=True, folder=tmp_path)
     assert len(count) == 12 - 5
     assert resumed.level.tolist() == membership.certify(votes, exact=True).level.tolist()
-    assert [path.name for path in tmp_path.iterdir()] == ["membership.json"]
+    assert [path.name for path in tmp_path.iterdir()] == [".membership.json"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1, 2]", '{"a": "x"}', "\udcff"])
 def test_a_file_that_cannot_be_read_is_made_again(votes, tmp_path, content):
-    path = tmp_path / "membership.json"
+    path = tmp_path / ".membership.json"
     path.write_bytes(content.encode("utf-8", "surrogateescape"))
     certificate = membership.certify(votes, exact=True, folder=tmp_path)
     assert certificate.level.tolist() == membership.certify(votes, exact=True).level.tolist()

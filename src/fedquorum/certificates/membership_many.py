@@ -24,13 +24,13 @@ Solve = Callable[[np.ndarray], tuple[int, bool]]
 
 
 class Settled:
-    """Levels that are settled, kept in `membership.json` in a folder, by SHA-256 of the problem and the pattern.
+    """Levels that are settled, kept in `.membership.json` in a folder, by SHA-256 of the problem and the pattern.
 
     A settled level is the largest possible: no version, time limit or number of workers makes it another.
     """
 
     def __init__(self, folder: Path | None, cover: Cover, classes: int) -> None:
-        self._path = None if folder is None else Path(folder) / "membership.json"
+        self._path = None if folder is None else Path(folder) / ".membership.json"
         self._problem = hashlib.sha256(f"membership {cover.models} {cover.clients} {classes} ".encode())
         for part in (cover.members.indptr, cover.members.indices):
             self._problem.update(part.astype("<i8").tobytes())

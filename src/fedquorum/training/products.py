@@ -12,7 +12,7 @@ import jax
 def laid_out(a: jax.Array) -> jax.Array:
     """`a` itself, written to memory before anything else is done with it.
 
-    >>> laid_out(jnp.array([1.0, 2.0])).tolist()
+    >>> laid_out(jax.numpy.array([1.0, 2.0])).tolist()
     [1.0, 2.0]
     """
     same: jax.Array = jax.lax.optimization_barrier(a)
@@ -22,7 +22,7 @@ def laid_out(a: jax.Array) -> jax.Array:
 def product(a: jax.Array, b: jax.Array) -> jax.Array:
     """a @ b as it stands: a transpose in `a` or `b` is done before, and one of the result after.
 
-    >>> product(jnp.eye(2), jnp.array([[1.0, 2.0], [3.0, 4.0]]).T).tolist()
+    >>> product(jax.numpy.eye(2), jax.numpy.array([[1.0, 2.0], [3.0, 4.0]]).T).tolist()
     [[1.0, 3.0], [2.0, 4.0]]
     """
     return laid_out(laid_out(a) @ laid_out(b))
@@ -32,7 +32,8 @@ def product(a: jax.Array, b: jax.Array) -> jax.Array:
 def times(h: jax.Array, w: jax.Array) -> jax.Array:
     """h @ w, for a layer's inputs h (batch, inputs) and its weights w (inputs, outputs).
 
-    >>> float(jax.grad(lambda w: times(jnp.ones((2, 3)), w).sum())(jnp.ones((3, 1)))[0, 0])
+    >>> ones = jax.numpy.ones
+    >>> float(jax.grad(lambda w: times(ones((2, 3)), w).sum())(ones((3, 1)))[0, 0])
     2.0
     """
     return h @ w
