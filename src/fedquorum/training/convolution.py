@@ -14,7 +14,7 @@ from fedquorum.training.products import laid_out, product
 
 KERNEL = 5  # rows and columns
 
-Saved = tuple[jax.Array, jax.Array, jax.Array, jax.Array]
+Saved = tuple[jax.Array, jax.Array, jax.Array, jax.Array, list[jax.Array]]
 
 
 @jax.custom_vjp
@@ -41,27 +41,32 @@ def _forward(h: jax.Array, w: jax.Array, b: jax.Array) -> tuple[jax.Array, Saved
         above = jnp.maximum(*upper) >= jnp.maximum(*lower)
         row = highest + b[:, None, None]
         rows.append(jnp.maximum(row, 0))
-        winners.append(jnp.where(row > 0, jnp.where(above, *first), -1))
-    return jnp.stack(rows), (h, columns, w, jnp.stack(winners))
+        winners.append(jnp.where(above, *first))
+    out = jnp.stack(rows)
+    return out, (h, columns, w, out, winners)
 
 
 def _backward(saved: Saved, g: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
-    h, columns, w, winners = saved
+    h, columns, w, out, winners = saved
+    g = jnp.where(out > 0, g, 0)
     channels, width, batch = h.shape[1:]
     wide = columns.shape[3]
-    for_h, for_w = jnp.zeros_like(h), jnp.zeros_like(w.T)
+    # Measured: for one channel (25, outputs) is quicker to form than (outputs, 25), for more the other way round.
+    thin = channels == 1
+    for_h, for_w = jnp.zeros_like(h), jnp.zeros_like(w if thin else w.T)
     for y in range(0, 2 * len(g), 2):
         for dy in (0, 1):
             sides = [jnp.where(winners[y // 2] == 2 * dy + dx, g[y // 2], 0) for dx in (0, 1)]
-            for_row = laid_out(jnp.stack(sides, axis=2)).reshape(len(for_w), -1)
-            for_w += for_row @ _patches(columns, y + dy).T
+            for_row = laid_out(jnp.stack(sides, axis=2)).reshape(w.shape[1], -1)
+            seen = _patches(columns, y + dy)
+            for_w += seen @ for_row.T if thin else for_row @ seen.T
             patches = product(w, for_row).reshape(KERNEL, KERNEL, channels, wide, batch)
             # the sum of what a place gave to its patches: over the columns here, over the rows in for_h
             parts = [jnp.pad(patches[:, x], ((0, 0), (0, 0), (x, width - wide - x), (0, 0))) for x in range(KERNEL)]
             total = for_h[y + dy : y + dy + KERNEL] + sum(parts[1:], start=parts[0])
             for_h = jax.lax.dynamic_update_slice_in_dim(for_h, total, y + dy, axis=0)
-    for_b = jnp.where(winners < 0, 0, g).sum(axis=(0, 2, 3))
-    return for_h, for_w.T, for_b
+    for_b = g.sum(axis=(0, 2, 3))
+    return for_h, for_w if thin else for_w.T, for_b
 
 
 convolve.defvjp(_forward, _backward)

@@ -75,6 +75,7 @@ class FedAvg:
         import jax
 
         from fedquorum.training import aggregation, rounds
+        from fedquorum.training.compiling import compiler_options
 
         # device_put takes an aligned array of the CPU's memory (a mapped file, for one) as it is, without a copy
         x, test_x = (
@@ -85,9 +86,10 @@ class FedAvg:
         self._check_model(federation.x.shape[1:], int(federation.classes or 0))
         # lanes beyond the k clients of one model go to further models
         learn = partial(rounds.learn, self, getattr(aggregation, self.aggregation))
-        learn_one = jax.jit(learn)
-        learn_many = jax.jit(jax.vmap(learn, in_axes=(None, None, 0, 0, 0, 0)))
-        predict = jax.jit(partial(rounds.predict, self.model))
+        compiled = partial(jax.jit, compiler_options=compiler_options())
+        learn_one = compiled(learn)
+        learn_many = compiled(jax.vmap(learn, in_axes=(None, None, 0, 0, 0, 0)))
+        predict = compiled(partial(rounds.predict, self.model))
 
         def train(subsamples: np.ndarray, seeds: Sequence[int]) -> Iterator[Learned]:
             subsamples = np.sort(np.asarray(subsamples, dtype=np.int64), axis=1)
