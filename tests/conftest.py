@@ -14,6 +14,13 @@ import pytest
 CommandResult = tuple[int, str, str]
 
 
+@pytest.fixture(autouse=True)
+def own_cache(monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory) -> None:
+    """What a test computes comes from the test alone, and nothing of it stays in the user's cache."""
+    if "FEDQUORUM_CACHE" not in os.environ:
+        monkeypatch.setenv("FEDQUORUM_CACHE", str(tmp_path_factory.mktemp("cache")))
+
+
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> Callable[..., CommandResult]:
     """Run `fedquorum ARGS` in this process: exit code, standard output, standard error."""

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 from fedquorum import FedAvg, Federation, draw, models
 from fedquorum.engines.job import Job
@@ -135,6 +136,7 @@ def test_a_larger_count_extends_a_run_and_a_prefix_is_the_smaller_run(
         code, out, _ = command("run", config, "--out", grown, "--set", f"subsamples.count={count}", "--workers", 1)
         assert code == 0
     assert "23 finished, 7 to learn" in out
+    assert "certified at N = 23 before: alpha and delta hold for one N" in out
     assert command("run", config, "--out", whole, "--workers", 1)[0] == 0
     assert hashes(grown) == hashes(whole)
     assert command("run", config, "--out", grown, "--set", "subsamples.count=7")[0] == 0
@@ -238,6 +240,27 @@ def test_a_secret_seed_is_kept_for_resuming(command: Command, project: Project, 
     refused(
         command("run", config, "--out", run, "--set", f"subsamples.seed={int(seed, 16) % 2**60}"), "subsamples.seed"
     )
+
+
+def test_what_one_run_compiles_the_next_one_loads_and_learns_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0")
+    generator = np.random.default_rng(0)
+    x, y = generator.normal(size=(40, 5)).astype(np.float32), generator.integers(0, 3, 40)
+    federation = Federation(x, y, np.repeat(np.arange(8), 5), x[:4], classes=3)
+    algorithm = FedAvg(models.dnn(classes=3, hidden=(16,)), rounds=2, local_steps=2, batch_size=8)
+    subsamples = draw(8, 3, 2, seed=2)
+    compiled, learnt = [], []
+    for number in range(2):
+        run = open_run(tmp_path / str(number), {"output": {"keep_models": True, "models_per_shard": 2}})
+        run_local(Job(federation, algorithm, subsamples.members, 1, run), missing(run, 2)[0], workers=1)
+        learnt.append(run.parameters_path(0).read_bytes())
+        files = (Path(os.environ["FEDQUORUM_CACHE"]) / "compiled").rglob("jit_learn-*-cache")
+        compiled.append({path.name: path.stat().st_mtime_ns for path in files})
+    assert len(compiled[0]) == 1
+    assert compiled[0] == compiled[1]
+    assert learnt[0] == learnt[1]
 
 
 def test_no_model_depends_on_a_client_outside_its_subsample(tmp_path: Path) -> None:

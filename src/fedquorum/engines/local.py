@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import selectors
@@ -14,7 +15,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from fedquorum.engines.job import Job, save_job
+from fedquorum.datasets.cache import cache_folder
+from fedquorum.engines.job import Job, platform_name, save_job
 from fedquorum.errors import InputError, MachineError
 from fedquorum.runs import Task, make_folder, remove_leftovers
 
@@ -61,6 +63,10 @@ def worker_environment(device: str = "cpu") -> dict[str, str]:
     for name in ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         environment[name] = "1"
     environment["JAX_PLATFORMS"] = DEVICES[device]
+    # What one worker compiles, the next and those of later runs load; compiled code is for one class of platform.
+    platform = hashlib.sha256(platform_name(device).encode()).hexdigest()[:16]
+    environment.setdefault("JAX_COMPILATION_CACHE_DIR", str(cache_folder() / "compiled" / platform))
+    environment.setdefault("JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS", "0.2")
     environment["PYTHONHASHSEED"] = "0"
     environment["PYTHONPATH"] = os.pathsep.join(path or str(Path.cwd()) for path in sys.path)
     return environment
