@@ -61,15 +61,60 @@ def test_a_prettier_accuracy_is_found(command: Command, run: Path) -> None:
     summary = json.loads(path.read_text())
     summary["ideal"]["certified_accuracy"][0] = 0.99
     path.write_text(json.dumps(summary))
-    found(command("verify", run), "ideal", "certified accuracy")
+    found(command("verify", run), "ideal", "certified_accuracy")
 
 
-def test_another_n_in_the_claim_is_found(command: Command, run: Path) -> None:
+@pytest.mark.parametrize(
+    ("name", "key", "value"),
+    [
+        ("ideal", "n", 1000),
+        ("ideal", "alpha", None),
+        ("ideal", "alpha", 1e-9),
+        ("ideal", "exact", True),
+        ("ideal", "highest_level", 99),
+        ("ideal", "abstained", 0),
+        ("ideal", "statement", "Certain, for every input, whatever anybody does."),
+        ("served", "delta", None),
+        ("served", "isolated_clients", ["nobody"]),
+        ("membership", "statement", "Certain, for every input (and more)."),
+        ("membership", "alpha", 0.1),
+        ("membership", "praise", "the best"),
+    ],
+)
+def test_another_claim_in_the_summary_is_found(command: Command, run: Path, name: str, key: str, value: object) -> None:
     path = run / "summary.json"
     summary = json.loads(path.read_text())
-    summary["ideal"]["n"] = 1000
+    assert summary[name].get(key, "absent") != value
+    summary[name][key] = value
     path.write_text(json.dumps(summary))
-    found(command("verify", run), "ideal", "states")
+    found(command("verify", run), name)
+
+
+def test_a_claim_that_is_gone_while_its_levels_stay_is_found(command: Command, run: Path) -> None:
+    path = run / "summary.json"
+    summary = json.loads(path.read_text())
+    del summary["served"]
+    path.write_text(json.dumps(summary))
+    found(command("verify", run), "served", "does not say what they claim")
+
+
+def test_another_statement_in_the_parquet_file_is_found(command: Command, run: Path) -> None:
+    path = run / "certificates" / "served.parquet"
+    table = pq.read_table(path)
+    pq.write_table(table.replace_schema_metadata({"statement": "Certain."}), path)
+    found(command("verify", run), "served", "Parquet")
+
+
+def test_a_risk_that_no_float_holds_is_verified_as_it_was_spent(command: Command, run: Path) -> None:
+    assert command("certify", run, "--alpha", "0.12500000000000000000000000000001", "--delta", "1/3")[0] == 0
+    assert json.loads((run / "summary.json").read_text())["served"]["delta"] == "1/3"
+    assert command("verify", run)[0] == 0
+
+
+def test_certifying_anew_leaves_no_levels_that_nobody_claims(command: Command, run: Path) -> None:
+    assert command("certify", run, "--certificate", "paper")[0] == 0
+    assert {path.stem for path in (run / "certificates").iterdir()} == {"paper"}
+    assert command("verify", run)[0] == 0
 
 
 def test_subsamples_that_the_seed_does_not_draw_are_found(command: Command, run: Path) -> None:

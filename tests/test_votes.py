@@ -170,3 +170,10 @@ def test_an_unreadable_file_is_refused_in_one_line(tmp_path, kind):
         load_votes(path)
     assert str(path) in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_classes_that_nobody_stated_are_not_written_as_if_somebody_had(tmp_path):
+    for classes in (None, 3):
+        save_votes(Votes([[0, 2]], [[0]], clients=2, classes=classes), tmp_path / "votes.npz")
+        loaded = load_votes(tmp_path / "votes.npz")
+        assert (loaded.classes, loaded.classes_stated) == (3, classes is not None)

@@ -55,7 +55,8 @@ def certify(
     delta: Annotated[str | None, typer.Option(help="The probability of a wrong `served` certificate.")] = None,
     out: Out = None,
     exact: Annotated[
-        bool, typer.Option("--exact", help="Find the largest `membership` level of every input, however long it takes.")
+        bool,
+        typer.Option("--exact", help="Look for the largest `membership` level of every input, a minute each at most."),
     ] = False,
     workers: Annotated[int | None, typer.Option(help="Processes for that; one per core if not given.")] = None,
 ) -> None:

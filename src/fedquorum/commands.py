@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +20,11 @@ from rich.progress import (
 
 from fedquorum.certificates import Certificate, certify, check_name, membership, names_for, probability
 from fedquorum.config import Config, load_config
+from fedquorum.datasets.cache import cache_folder
 from fedquorum.errors import InputError
 from fedquorum.report.curve import down, print_curve
 from fedquorum.report.figures import write_curve
-from fedquorum.report.outputs import vote_accuracies, write_certificates
+from fedquorum.report.outputs import of_run, vote_accuracies, write_certificates
 from fedquorum.runs import (
     Run,
     Task,
@@ -79,6 +79,7 @@ def run_command(
         run = open_run(out, experiment.record)
         if old is not None:
             _warn_of_platform(console, old, run.record)
+            _warn_of_another_look(console, old, run.record, out)
         remove_leftovers(run)
         write_array(out / "subsamples.npy", experiment.subsamples.members)
         if experiment.federation.test_y is not None:
@@ -91,7 +92,7 @@ def run_command(
         votes, failures = votes_of(run)
         notes = notes_of(run, failures)
         risks = {"alpha": str(config.certify.alpha), "delta": str(config.certify.delta)}
-        found = _certificates(console, votes, names, risks, out, worker_count(workers))
+        found = _certificates(console, votes, names, risks, worker_count(workers))
         certificates = [of_run(run, certificate) for certificate in found]
         _report(console, out, votes, certificates, notes, source)
 
@@ -111,11 +112,13 @@ def _certificates(
     votes: Votes,
     names: Sequence[str],
     risks: Mapping[str, str],
-    folder: Path,
     workers: int,
     exact: bool | None = None,
 ) -> list[Certificate]:
-    """The certificates asked for; `membership`, which may take its time, with a bar, and kept in `folder` as it goes."""
+    """The certificates asked for; `membership`, which may take its time, with a bar, and kept in the cache as it goes."""
+
+    # in this user's own cache, and not in the run: a folder from somebody else is not to be believed
+    cache = cache_folder() / "membership"
 
     def by_name(name: str) -> Certificate:
         if name != "membership":
@@ -126,7 +129,7 @@ def _certificates(
             def watch(done: int, total: int) -> None:
                 progress.update(bar, completed=done, total=total)
 
-            return membership.certify(votes, exact=exact, workers=workers, progress=watch, folder=folder)
+            return membership.certify(votes, exact=exact, workers=workers, progress=watch, folder=cache)
 
     return [by_name(name) for name in names]
 
@@ -150,6 +153,16 @@ def _warn_of_platform(console: Console, old: Mapping[str, Any], new: Mapping[str
             console,
             f"this run was begun on another class of platform ({', '.join(changed)} differ); "
             "its certificates stay valid, but retrained models may differ in their last digits",
+        )
+
+
+def _warn_of_another_look(console: Console, old: Mapping[str, Any], new: Mapping[str, Any], out: Path) -> None:
+    before, now = (record["subsamples"]["count"] for record in (old, new))
+    if before != now and (out / "summary.json").exists():
+        _warn(
+            console,
+            f"these votes were certified at N = {before} before: alpha and delta hold for one N that is chosen without looking "
+            "at the certificates of another (share them out over the looks that you take)",
         )
 
 
@@ -191,14 +204,6 @@ def _train(
         _warn(console, f"{failed} models could not be learnt; each votes label 0 (the reasons are in the shards)")
 
 
-def of_run(run: Run, certificate: Certificate) -> Certificate:
-    """The certificate, saying too that the draw's seed was no secret, where the claim needs that it was one."""
-    if certificate.name != "served" or isinstance(run.record["subsamples"]["seed"], str):
-        return certificate
-    note = " The seed of this draw was fixed beforehand: the claim holds against clients that did not know it."
-    return replace(certificate, statement=certificate.statement + note)
-
-
 def certify_command(
     source: Path,
     names: Sequence[str] | None,
@@ -232,7 +237,7 @@ def certify_command(
     for name in ("alpha", "delta"):
         probability(name, settings[name])
     with locked(out):
-        found = _certificates(console, votes, tuple(dict.fromkeys(names)), settings, out, cores, exact or None)
+        found = _certificates(console, votes, tuple(dict.fromkeys(names)), settings, cores, exact or None)
         certificates = found if run is None else [of_run(run, certificate) for certificate in found]
         _report(console, out, votes, certificates, notes, source.name)
 

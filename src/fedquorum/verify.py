@@ -10,17 +10,18 @@ import json
 import secrets
 import tempfile
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedquorum.certificates import membership_oracle, oracle
+from fedquorum.certificates import certify, membership, membership_oracle, names_for, oracle
 from fedquorum.config import check_config
 from fedquorum.errors import InputError
 from fedquorum.experiment import Experiment, commitment, prepare, seed_number
+from fedquorum.report.outputs import of_run, summarise, vote_accuracies
 from fedquorum.runs import (
     Run,
     ShardDamaged,
@@ -29,6 +30,7 @@ from fedquorum.runs import (
     load_run,
     locked,
     missing_models,
+    notes_of,
     open_run,
     read_parameters,
     read_shard,
@@ -56,8 +58,8 @@ def verify(path: Path, retrain: int = 0, workers: int | None = None) -> Iterator
     yield from shards
     if any(finding.good is False for finding in shards):
         return
-    votes, _ = votes_of(run)
-    yield from _certify_again(run, votes)
+    votes, failures = votes_of(run)
+    yield from _certify_again(run, votes, notes_of(run, failures))
     experiment, finding = _data_again(run)
     yield finding
     if retrain and experiment is not None:
@@ -100,48 +102,65 @@ def _shards(run: Run) -> Iterator[Finding]:
         yield Finding(True, f"all {-(-total // per_shard)} shards are whole and of this run")
 
 
-def _certify_again(run: Run, votes: Votes) -> Iterator[Finding]:
+def _certify_again(run: Run, votes: Votes, notes: Mapping[str, Any]) -> Iterator[Finding]:
     try:
         summary = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
+        entries = {str(name): dict(entry) for name, entry in summary.items()}
+    except (OSError, ValueError, TypeError, AttributeError) as error:
         yield Finding(False, f"summary.json cannot be read ({type(error).__name__})")
         return
-    for name, entry in summary.items():
-        # a certificate that does not use alpha or delta has none; the oracle then does not either
-        risks = {key: str(entry[key]) for key in ("alpha", "delta") if entry[key] is not None}
-        (label, level), parquet = (_read(run, name, kind) for kind in ("csv", "parquet"))
-        unsettled = 0
-        if name == "membership":
-            judged = membership_oracle.check(votes, label.tolist(), level.tolist())
-            unsettled = judged.count(None)
-            bad = [np.array([good is False for good in judged], dtype=bool)]
+    files = {path.stem for path in (run.path / "certificates").glob("*") if path.suffix in (".csv", ".parquet")}
+    for name in sorted(files - entries.keys()):
+        yield Finding(False, f"certificate {name}: its levels are there, but summary.json does not say what they claim")
+    for name, entry in entries.items():
+        if name not in names_for(votes.design):
+            yield Finding(False, f"certificate {name}: there is none for votes of design {votes.design}")
         else:
-            again = map(np.asarray, oracle.recompute(votes, name, **risks))
-            bad = [one != other for one, other in zip((label, level), again, strict=True)]
-        bad += [one != other for one, other in zip((label, level), parquet, strict=True)]
-        wrong = int(np.any(bad, axis=0).sum())
-        figures = {"n": votes.n, "k": votes.k, "N": votes.N, "d": votes.d, "design": votes.design}
-        stated = {key: entry[key] for key in figures}
-        if wrong:
-            yield Finding(False, f"certificate {name}: the label or level of {wrong} inputs is not what the votes give")
-        elif stated != figures:
-            yield Finding(False, f"certificate {name}: summary.json states {stated}, the votes are {figures}")
-        elif votes.labels is not None and entry["certified_accuracy"] != _accuracy(label, level, votes):
-            yield Finding(False, f"certificate {name}: its certified accuracy is not what its levels give")
-        elif name == "membership":
-            text = f"certificate membership: of {votes.d} levels, {votes.d - unsettled} proved again by a second path"
-            yield Finding(True, text)
-            if unsettled:
-                yield Finding(None, f"certificate membership: {unsettled} levels, which the second path did not settle")
-        else:
-            yield Finding(True, f"certificate {name}: {votes.d} labels and levels computed again, all equal")
+            yield from _one_again(run, votes, name, entry, notes)
 
 
-def _accuracy(label: np.ndarray, level: np.ndarray, votes: Votes) -> list[float]:
-    return [float(((label == votes.labels) & (level >= max(m, 0))).sum() / votes.d) for m in range(votes.n + 1)]
+def _one_again(run: Run, votes: Votes, name: str, entry: dict[str, Any], notes: Mapping[str, Any]) -> Iterator[Finding]:
+    """One certificate: its labels and levels by the second path, and all that summary.json says of them."""
+    (label, level, _), (*parquet, stated) = (_read(run, name, kind) for kind in ("csv", "parquet"))
+    unsettled = 0
+    if name == "membership":
+        judged = membership_oracle.check(votes, label.tolist(), level.tolist())
+        unsettled = judged.count(None)
+        bad = [np.array([good is False for good in judged], dtype=bool)]
+        expected = membership.claim(votes, label, level, str(entry.get("statement")))
+    else:
+        risks = {key: str(entry.get(key)) for key in ("alpha", "delta") if entry.get(key) is not None}
+        try:
+            expected = of_run(run, certify(votes, name, **risks))
+        except InputError as error:
+            yield Finding(False, f"certificate {name}: summary.json cannot be right: {error}")
+            return
+        again = map(np.asarray, oracle.recompute(votes, name, **risks))
+        bad = [one != other for one, other in zip((label, level), again, strict=True)]
+        expected = replace(expected, label=label, level=level)
+    bad += [one != other for one, other in zip((label, level), parquet, strict=True)]
+    if wrong := int(np.any(bad, axis=0).sum()):
+        yield Finding(False, f"certificate {name}: the label or level of {wrong} inputs is not what the votes give")
+        return
+    claim = summarise(expected, votes.labels) | vote_accuracies(votes) | dict(notes)
+    lies = [key for key in {**claim, **entry} if entry.get(key, "absent") != claim.get(key, "absent")]
+    if lies:
+        yield Finding(False, f"certificate {name}: {', '.join(lies)} in summary.json is not what the votes give")
+    elif stated != expected.statement:
+        yield Finding(False, f"certificate {name}: the statement in its Parquet file is not the one in summary.json")
+    elif name == "membership":
+        yield Finding(
+            True, f"certificate membership: of {votes.d} levels, {votes.d - unsettled} proved again by a second path"
+        )
+        if unsettled:
+            yield Finding(None, f"certificate membership: {unsettled} levels, which the second path did not settle")
+    else:
+        yield Finding(True, f"certificate {name}: {votes.d} labels and levels computed again, all equal")
 
 
-def _read(run: Run, name: str, kind: str) -> tuple[np.ndarray, np.ndarray]:
+def _read(run: Run, name: str, kind: str) -> tuple[np.ndarray, np.ndarray, str | None]:
+    """Labels and levels of a certificate's file, and the statement where the file holds it."""
+    statement = None
     path = run.path / "certificates" / f"{name}.{kind}"
     try:
         if kind == "csv":
@@ -151,14 +170,16 @@ def _read(run: Run, name: str, kind: str) -> tuple[np.ndarray, np.ndarray]:
         else:
             import pyarrow.parquet as pq
 
-            columns = pq.read_table(path).to_pydict()
+            table = pq.read_table(path)
+            columns = table.to_pydict()
+            statement = (table.schema.metadata or {}).get(b"statement", b"").decode()
         index, label, level = (np.array(columns[c], dtype=np.int64) for c in ("index", "label", "level"))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} cannot be read ({type(error).__name__}); certify the run again") from None
     inputs = int(run.record["run"]["inputs"])
     if not np.array_equal(index, np.arange(inputs)):
         raise InputError(f"{path} does not list the inputs 0 to {inputs - 1} in order; certify the run again")
-    return label, level
+    return label, level, statement
 
 
 def _data_again(run: Run) -> tuple[Experiment | None, Finding]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zipfile
 import zlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +50,7 @@ class Votes:
 
     `votes[i, t]` is the label in 0 ... classes-1 that model i gives input t; `subsamples[i]` holds the
     k different clients, numbers in 0 ... clients-1, that model i learnt from. `design` says how the subsamples
-    were drawn, `None` that nobody knows.
+    were drawn, `None` that nobody knows. Where `classes` is not stated, it is counted in the votes, which costs `ideal` a little.
 
     >>> v = Votes(votes=[[0, 1], [0, 1], [1, 1]], subsamples=[[0], [1], [2]], clients=3, design="distinct")
     >>> v.n, v.k, v.N, v.d, v.classes
@@ -65,6 +65,7 @@ class Votes:
     labels: np.ndarray | None = None
     classes: int | None = None
     design: str | None = None
+    classes_stated: bool = field(init=False)
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:
@@ -109,6 +110,7 @@ class Votes:
         for name, array in (("votes", votes), ("labels", labels)):
             if array is not None and (array.min() < 0 or array.max() >= classes):
                 raise InputError(f"'{name}' holds a label outside the classes 0 to {classes - 1}")
+        stated = self.classes is not None
         design = None if self.design is None else str(self.design)
         if design is not None and design not in DESIGNS:
             raise InputError(f"'design' is {design!r}; it must be one of {', '.join(DESIGNS)}")
@@ -123,6 +125,7 @@ class Votes:
         put("clients", clients)
         put("labels", labels)
         put("classes", classes)
+        put("classes_stated", stated)
         put("design", design)
 
     @property
@@ -201,7 +204,8 @@ def load_votes(path: str | Path) -> Votes:
 def save_votes(votes: Votes, path: str | Path) -> None:
     """Write a votes file that `load_votes` and `fedquorum certify` read."""
     content: dict[str, Any] = {"votes": votes.votes, "subsamples": votes.subsamples, "clients": votes.clients}
-    content["classes"] = votes.classes
+    if votes.classes_stated:
+        content["classes"] = votes.classes
     if votes.labels is not None:
         content["labels"] = votes.labels
     if votes.design is not None:

@@ -57,7 +57,7 @@ def _denied(n: int, k: int, N: int, m: int, most: np.ndarray, second: np.ndarray
     evidence = _evidence(logs, most, N - most - second, second)
     target = log(gamma.denominator) - log(gamma.numerator)
     denied: np.ndarray = evidence > target
-    # A logarithm is off by 1e-15 and stands N times in the sum, so the margin is wide.
+    # A difference of logarithms is off by a few units in the last place of log M, 1e-14, and stands N times in the sum.
     for i in np.nonzero(np.abs(evidence - target) <= MARGIN * (N + target))[0]:
         denied[i] = exactly_denied(n, k, N, m, int(most[i]), int(second[i]), gamma)
     return denied

@@ -13,6 +13,16 @@ from fedquorum.errors import InputError
 ABSTAIN = -1
 
 
+def exactly(risk: Fraction) -> str:
+    """A failure probability as text that loses nothing: a decimal where a short one is exact, a fraction elsewhere.
+
+    >>> exactly(Fraction("0.001")), exactly(Fraction(1, 3))
+    ('0.001', '1/3')
+    """
+    text = str(float(risk))
+    return text if Fraction(text) == risk else str(risk)
+
+
 @dataclass(frozen=True, eq=False)
 class Certificate:
     """The certified label and level of every input; both are `ABSTAIN` (-1) where nothing can be claimed.

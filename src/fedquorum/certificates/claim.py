@@ -11,7 +11,7 @@ import numpy as np
 from fedquorum.certificates import ideal, membership, paper, served
 from fedquorum.certificates.certificate import Certificate
 from fedquorum.errors import InputError
-from fedquorum.votes import DESIGNS, Votes
+from fedquorum.votes import DESIGNS, MAX_CLASSES, Votes
 
 NAMES = ("paper", "ideal", "served", "membership")
 # Only a uniform draw says anything about the subsamples not drawn, or about how many models a client is in.
@@ -44,7 +44,9 @@ def certify(
     check_name(name, votes.design)
     if name == "membership":
         return membership.certify(votes)
-    return certify_counts(votes.counts(), votes.n, votes.k, votes.N, votes.design, name, alpha, delta)
+    # Labels counted in the votes depend on the draw; where nobody stated them beforehand, there could be as many as fit.
+    classes = votes.classes if votes.classes_stated else MAX_CLASSES
+    return certify_counts(votes.counts(), votes.n, votes.k, votes.N, votes.design, name, alpha, delta, classes=classes)
 
 
 def certify_counts(
@@ -57,10 +59,12 @@ def certify_counts(
     alpha: str | float | Fraction = "0.001",
     delta: str | float | Fraction = "0.001",
     d: int | None = None,
+    classes: int | None = None,
 ) -> Certificate:
     """`certify` from the counts alone: counts[t, l] of N models give input t the label l.
 
-    `d` is the number of inputs that share alpha, at least the rows given (the default).
+    `d` is the number of inputs that share alpha, at least the rows given (the default); `classes` the number of labels that
+    there could be, at least the columns given (the default).
 
     >>> certify_counts([[500, 0], [400, 100]], n=1000, k=10, N=500, design="independent", d=10_000).level.tolist()
     [60, 21]
@@ -81,19 +85,23 @@ def certify_counts(
         raise InputError(
             f"'counts' has shape {counts.shape} and type {counts.dtype}; integers, inputs x classes, are needed"
         )
-    wrong = (counts.min(axis=1) < 0) | (counts.sum(axis=1) != N)
+    wrong = (counts.min(axis=1) < 0) | (counts.max(axis=1) > N) | (counts.sum(axis=1) != N)
     if wrong.any():
         raise InputError(f"'counts' row {int(wrong.argmax())} is not a count of {N} votes; every row must add up to N")
     d = len(counts) if d is None else _integer("d", d)
     if d < len(counts):
         raise InputError(f"'d' is {d}, but {len(counts)} inputs are certified; alpha must be shared by all of them")
+    classes = counts.shape[1] if classes is None else _integer("classes", classes)
+    if classes < counts.shape[1]:
+        raise InputError(f"'classes' is {classes}, but 'counts' has a column for each of {counts.shape[1]} labels")
     if counts.dtype.kind == "u":
         counts = counts.astype(np.int64)
     assert design is not None
     if name == "served":
         return served.certify(counts, n, k, N, d, design, delta)
-    certificate = {"paper": paper.certify, "ideal": ideal.certify}[name]
-    return certificate(counts, n, k, N, d, design, alpha)
+    if name == "paper":
+        return paper.certify(counts, n, k, N, d, design, alpha)
+    return ideal.certify(counts, n, k, N, d, design, alpha, classes)
 
 
 def names_for(design: str | None) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ import numpy as np
 
 from fedquorum.certificates import exact
 from fedquorum.certificates.betting import levels_by_betting
-from fedquorum.certificates.certificate import ABSTAIN, Certificate
+from fedquorum.certificates.certificate import ABSTAIN, Certificate, exactly
 from fedquorum.certificates.clopper_pearson import level_of_votes
 from fedquorum.certificates.two_bounds import levels_by_two_bounds
 
@@ -27,14 +27,19 @@ RUNNER_UP, RUNNER_UP_GATE = Fraction(45, 100), Fraction(4, 100)
 LARGE_PART = Fraction(1, 4)
 
 
-def certify(counts: np.ndarray, n: int, k: int, N: int, d: int, design: str, alpha: Fraction) -> Certificate:
-    """The most-voted label y with the better of the level of its votes and the level of its lead over the runner-up."""
+def certify(
+    counts: np.ndarray, n: int, k: int, N: int, d: int, design: str, alpha: Fraction, classes: int
+) -> Certificate:
+    """The most-voted label y with the better of the level of its votes and the level of its lead over the runner-up.
+
+    `classes` is how many labels there could be, known before the votes: each might pass the gate by mistake.
+    """
     every = comb(n, k)
     if design == "distinct" and every == N:
         return exact.certify("ideal", counts, n, k, N, d)
     most, second = leaders(counts)
     pairs, which = np.unique(most.astype(np.int64) * (N + 1) + second, return_inverse=True)
-    level = level_of_pairs(pairs // (N + 1), pairs % (N + 1), n, k, N, design, counts.shape[1], alpha / d)[which]
+    level = level_of_pairs(pairs // (N + 1), pairs % (N + 1), n, k, N, design, classes, alpha / d)[which]
     return Certificate(
         name="ideal",
         label=np.where(level == ABSTAIN, ABSTAIN, counts.argmax(axis=1)),
@@ -48,7 +53,7 @@ def certify(counts: np.ndarray, n: int, k: int, N: int, d: int, design: str, alp
         delta=None,
         exact=False,
         statement=(
-            f"With probability at least 1 - {float(alpha)} over the draw of the {N} subsamples, for all {d} inputs together, "
+            f"With probability at least 1 - {exactly(alpha)} over the draw of the {N} subsamples, for all {d} inputs together, "
             f"chosen without looking at the draw or the models: the ideal ensemble over all subsamples of {k} of the {n} "
             "clients gives the stated label, and gives it still when any clients, as many as the stated level, are malicious."
         ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,7 @@ def certify(
     `exact=True` asks for the largest m, `exact=False` for a quick lower bound, `None` for the first where that is quick too.
     An input that the solver has not settled within `time_limit` seconds gets the level that is proved by then. Inputs with
     the same votes are worked out once, by `workers` processes; `progress(done, total)` counts these; exact levels that are
-    settled are kept in `folder`, so that the same call resumes.
+    settled are kept in `folder`, so that the same call resumes; they are believed, so it must be a folder of your own.
 
     >>> votes = Votes([[1, 0], [1, 0], [1, 1]], [[0, 1], [2, 3], [4, 5]], clients=6)
     >>> certificate = certify(votes)
@@ -59,9 +60,26 @@ def certify(
         folder = None
     answers = solve_all(solve, patterns, Settled(folder, cover, votes.classes), workers, progress or _silent)
     level, settled = (np.array(each)[pattern_of] for each in zip(*answers, strict=True))
+    return _certificate(
+        votes, np.array([label_of(pattern) for pattern in patterns])[pattern_of], level, _how_sharp(settled)
+    )
+
+
+def claim(votes: Votes, label: np.ndarray, level: np.ndarray, statement: str) -> Certificate:
+    """The certificate that somebody claims, from its labels, its levels and how sharp its statement says that they are.
+
+    A statement that is none of those that `certify` makes becomes the most modest one.
+    """
+    how = statement[statement.rfind("(") + 1 :].removesuffix(").")
+    counted = re.fullmatch(rf"(\d+) of the {votes.d} levels {SOME_BOUNDS}", how)
+    honest = how in (ALL_LARGEST, ALL_BOUNDS) or (counted and 0 < int(counted[1]) < votes.d)
+    return _certificate(votes, label, level, how if honest else ALL_BOUNDS)
+
+
+def _certificate(votes: Votes, label: np.ndarray, level: np.ndarray, how_sharp: str) -> Certificate:
     return Certificate(
         name="membership",
-        label=np.array([label_of(pattern) for pattern in patterns])[pattern_of],
+        label=label,
         level=level,
         n=votes.n,
         k=votes.k,
@@ -74,7 +92,7 @@ def certify(
         statement=(
             f"Certain, for every input: the vote of the {votes.N} models that are served, each from {votes.k} of the "
             f"{votes.n} clients, gives the stated label, and gives it still when any clients, as many as the stated level, are "
-            f"malicious, even if they were chosen after seeing the draw ({_how_sharp(settled)})."
+            f"malicious, even if they were chosen after seeing the draw ({how_sharp})."
         ),
     )
 
@@ -101,14 +119,15 @@ def distinct_patterns(votes: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
     return [np.frombuffer(column, dtype=np.uint16) for column in number], pattern_of
 
 
+ALL_LARGEST = "every level is the largest possible"
+ALL_BOUNDS = "the levels are proved lower bounds"
+SOME_BOUNDS = "are proved lower bounds, the others the largest possible"
+
+
 def _how_sharp(settled: np.ndarray) -> str:
     if settled.all():
-        return "every level is the largest possible"
-    if not settled.any():
-        return "the levels are proved lower bounds"
-    return (
-        f"{int((~settled).sum())} of the {len(settled)} levels are proved lower bounds, the others the largest possible"
-    )
+        return ALL_LARGEST
+    return f"{int((~settled).sum())} of the {len(settled)} levels {SOME_BOUNDS}" if settled.any() else ALL_BOUNDS
 
 
 def _silent(done: int, total: int) -> None:

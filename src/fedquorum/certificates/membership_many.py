@@ -1,4 +1,4 @@
-"""Many patterns of votes: in several processes, with what is settled kept in a folder, so that an interrupted job resumes."""
+"""Many patterns of votes: in several processes, with what is settled kept in a cache, so that an interrupted job resumes."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Generator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -18,30 +19,32 @@ from fedquorum.certificates.cover import Cover
 from fedquorum.errors import MachineError
 
 SECONDS_BETWEEN_SAVES = 5.0
+# Part of every problem's key: a new number, and levels that an older method found are not believed.
+METHOD = 1
 
 # From a pattern of votes to its level, and whether that is settled: known to be the largest possible.
 Solve = Callable[[np.ndarray], tuple[int, bool]]
 
 
 class Settled:
-    """Levels that are settled, kept in `.membership.json` in a folder, by SHA-256 of the problem and the pattern.
+    """Levels that are settled, kept in a file of a folder, one per problem, by SHA-256 of the problem and the pattern.
 
-    A settled level is the largest possible: no version, time limit or number of workers makes it another.
+    A settled level is the largest possible: no time limit or number of workers makes it another. It is believed when it is
+    read again, so the folder must be this user's own, never one that came from somebody else.
     """
 
     def __init__(self, folder: Path | None, cover: Cover, classes: int) -> None:
-        self._path = None if folder is None else Path(folder) / ".membership.json"
-        self._problem = hashlib.sha256(f"membership {cover.models} {cover.clients} {classes} ".encode())
+        self._problem = hashlib.sha256(f"membership {METHOD} {cover.models} {cover.clients} {classes} ".encode())
         for part in (cover.members.indptr, cover.members.indices):
             self._problem.update(part.astype("<i8").tobytes())
+        self._path = None if folder is None else Path(folder) / f"{self._problem.hexdigest()[:32]}.json"
         self._levels: dict[str, int] = {}
         self._saved = time.monotonic()
         if self._path is not None:
-            try:
+            # a file that cannot be read is made again: everything in it can be
+            with suppress(OSError, ValueError, TypeError, AttributeError):
                 content = json.loads(self._path.read_text(encoding="utf-8"))
-                self._levels = {str(key): int(level) for key, level in content.items()}
-            except (OSError, ValueError, TypeError, AttributeError):
-                self._levels = {}  # nothing there that can be read: everything is solved again
+                self._levels = {str(key): int(level) for key, level in content.items() if 0 <= level < cover.clients}
 
     def level(self, pattern: np.ndarray) -> int | None:
         """The level of this pattern, if it is settled."""
@@ -54,8 +57,9 @@ class Settled:
             self.save()
 
     def save(self) -> None:
-        """Write the file whole or not at all."""
-        if self._path is None:
+        """Write the file whole or not at all; a cache that cannot be written costs nothing but time."""
+        self._saved = time.monotonic()
+        if self._path is None or not self._levels:
             return
         temporary = self._path.with_suffix(f".{os.getpid()}.tmp")
         try:
@@ -65,11 +69,10 @@ class Settled:
                 file.flush()
                 os.fsync(file.fileno())
             os.replace(temporary, self._path)
-        except OSError as problem:
-            raise MachineError(
-                f"{self._path} cannot be written ({problem.strerror}); choose a folder with space"
-            ) from None
-        self._saved = time.monotonic()
+        except OSError:
+            with suppress(OSError):
+                temporary.unlink()
+            self._path = None
 
     def _key(self, pattern: np.ndarray) -> str:
         key = self._problem.copy()

@@ -1,4 +1,8 @@
-"""The smallest breaking coalition by a mixed-integer solver (HiGHS, through SciPy); no float of the solver's decides."""
+"""The smallest breaking coalition by a mixed-integer solver (HiGHS, through SciPy).
+
+A coalition that it finds is weighed again in integers. Its bound is taken a margin away from where it would round to one client
+more; that the bound itself is right is the one thing taken on trust (docs/explanation/membership.md says when it matters).
+"""
 
 from __future__ import annotations
 

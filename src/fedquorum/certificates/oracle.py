@@ -14,7 +14,7 @@ from math import comb, perm
 from typing import Any
 
 from fedquorum.errors import InputError
-from fedquorum.votes import Votes
+from fedquorum.votes import MAX_CLASSES, Votes
 
 
 def recompute(votes: Votes, name: str, *, alpha: Any = "0.001", delta: Any = "0.001") -> tuple[list[int], list[int]]:
@@ -28,6 +28,7 @@ def recompute(votes: Votes, name: str, *, alpha: Any = "0.001", delta: Any = "0.
         raise InputError(f"certificate {name!r} cannot be recomputed for votes of design {votes.design!r}")
     n, k, N, design, c = votes.n, votes.k, votes.N, votes.design, int(votes.classes or 0)
     risk = Fraction(str(alpha)) / votes.d
+    could_be = c if votes.classes_stated else MAX_CLASSES
     every_model = design == "distinct" and comb(n, k) == N
 
     @cache
@@ -39,7 +40,7 @@ def recompute(votes: Votes, name: str, *, alpha: Any = "0.001", delta: Any = "0.
         if name == "paper":
             return monte_carlo_level(most, n, k, N, design, risk)
         alone = _votes_alone(most, n, k, N, design, risk)
-        return max(alone, lead_level(most, second, n, k, N, design, c, risk))
+        return max(alone, lead_level(most, second, n, k, N, design, could_be, risk))
 
     labels, levels = [], []
     for column in votes.votes.T:

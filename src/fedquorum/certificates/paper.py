@@ -8,7 +8,7 @@ from math import comb
 import numpy as np
 
 from fedquorum.certificates import exact
-from fedquorum.certificates.certificate import ABSTAIN, Certificate
+from fedquorum.certificates.certificate import ABSTAIN, Certificate, exactly
 from fedquorum.certificates.clopper_pearson import level_of_votes
 
 
@@ -30,9 +30,9 @@ def certify(counts: np.ndarray, n: int, k: int, N: int, d: int, design: str, alp
         delta=None,
         exact=False,
         statement=(
-            f"As the paper's Algorithm 2 with alpha = {float(alpha)} over all {d} inputs together: the ideal ensemble over "
+            f"As the paper's Algorithm 2 with alpha = {exactly(alpha)} over all {d} inputs together: the ideal ensemble over "
             f"all subsamples of {k} of the {n} clients gives the stated label, and gives it still when any clients, as many "
             "as the stated level, are malicious; the label is chosen from the same votes, so the proved failure probability "
-            f"is {float(2 * alpha)}."
+            f"is {exactly(min(2 * alpha, Fraction(1)))}."
         ),
     )

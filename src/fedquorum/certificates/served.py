@@ -15,7 +15,7 @@ from math import comb
 
 import numpy as np
 
-from fedquorum.certificates.certificate import Certificate
+from fedquorum.certificates.certificate import Certificate, exactly
 from fedquorum.certificates.tails import votes_needed
 from fedquorum.certificates.theorem import hit
 
@@ -37,7 +37,7 @@ def certify(counts: np.ndarray, n: int, k: int, N: int, d: int, design: str, del
         delta=delta,
         exact=False,
         statement=(
-            f"With probability at least 1 - {float(delta)} over the secret draw of the {N} subsamples, for all inputs and "
+            f"With probability at least 1 - {exactly(delta)} over the secret draw of the {N} subsamples, for all inputs and "
             f"levels together, inputs chosen later included: the vote of the {N} models that are served, each from {k} of "
             f"the {n} clients, gives the stated label, and gives it still when any clients, as many as the stated level, "
             "fixed before the draw, are malicious."

@@ -37,11 +37,13 @@ def _gaps(n: int, k: int, N: int, most: np.ndarray, second: np.ndarray, gamma: F
     every = comb(n, k)
 
     @cache
+    def needed(K: int) -> int:
+        return votes_needed(K, every, N, "distinct", gamma)
+
+    @cache
     def lower(votes: int) -> int:
         # L > K iff P(X >= votes | K) < gamma, and K cannot be below the votes that were seen
-        return bisect_left(
-            range(every + 1), True, lo=votes, key=lambda K: votes < votes_needed(K, every, N, "distinct", gamma)
-        )
+        return bisect_left(range(every + 1), True, lo=votes, key=lambda K: votes < needed(K))
 
     return np.array(
         [lower(y) - (every - lower(N - z)) for y, z in zip(most.tolist(), second.tolist(), strict=True)], dtype=np.int64

@@ -5,13 +5,15 @@ from __future__ import annotations
 import io
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedquorum.certificates import Certificate
-from fedquorum.runs import make_folder, write_whole
+from fedquorum.certificates import Certificate, exactly
+from fedquorum.runs import Run, make_folder, write_whole
 from fedquorum.votes import Votes
 
 
@@ -23,12 +25,23 @@ def write_certificates(
     `notes` are facts about the run that each certificate's entry repeats, such as isolated clients.
     """
     make_folder(folder / "certificates")
+    for path in (folder / "certificates").glob("*"):
+        if path.suffix in (".csv", ".parquet") and path.stem not in {each.name for each in certificates}:
+            path.unlink()  # of another call, perhaps of other votes: summary.json no longer says what it claims
     summary = {certificate.name: summarise(certificate, labels) | dict(notes) for certificate in certificates}
     for certificate in certificates:
         write_whole(folder / "certificates" / f"{certificate.name}.csv", _csv(certificate))
         write_whole(folder / "certificates" / f"{certificate.name}.parquet", _parquet(certificate))
     write_whole(folder / "summary.json", readable_json(summary).encode())
     return summary
+
+
+def of_run(run: Run, certificate: Certificate) -> Certificate:
+    """The certificate, saying too that the draw's seed was no secret, where the claim needs that it was one."""
+    if certificate.name != "served" or isinstance(run.record["subsamples"]["seed"], str):
+        return certificate
+    note = " The seed of this draw was fixed beforehand: the claim holds against clients that did not know it."
+    return replace(certificate, statement=certificate.statement + note)
 
 
 def summarise(certificate: Certificate, labels: np.ndarray | None) -> dict[str, Any]:
@@ -40,8 +53,8 @@ def summarise(certificate: Certificate, labels: np.ndarray | None) -> dict[str, 
         "N": certificate.N,
         "d": certificate.d,
         "design": certificate.design,
-        "alpha": None if certificate.alpha is None else float(certificate.alpha),
-        "delta": None if certificate.delta is None else float(certificate.delta),
+        "alpha": _number(certificate.alpha),
+        "delta": _number(certificate.delta),
         "exact": certificate.exact,
         "abstained": certificate.abstained,
         "highest_level": int(certificate.level.max()),
@@ -49,6 +62,14 @@ def summarise(certificate: Certificate, labels: np.ndarray | None) -> dict[str, 
     if labels is not None:
         entry["certified_accuracy"] = [float(value) for value in certificate.accuracy(labels)]
     return entry
+
+
+def _number(risk: Fraction | None) -> float | str | None:
+    """A number where it says exactly what is meant, else the fraction as text."""
+    if risk is None:
+        return None
+    text = exactly(risk)
+    return text if "/" in text else float(text)
 
 
 def vote_accuracies(votes: Votes) -> dict[str, float]:
