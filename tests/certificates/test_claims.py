@@ -161,3 +161,34 @@ def test_an_abstention_is_never_right():
     # Not even if somebody marks unknown labels by -1.
     c = Certificate("ideal", np.array([-1, 0]), np.array([-1, 0]), 2, 1, 2, 2, "distinct", None, None, True, "")
     assert c.accuracy([-1, 0]).tolist() == [0.5, 0.0, 0.0]
+
+
+def test_labels_that_nobody_stated_cost_ideal_its_gate_and_no_level_above_it():
+    rng = np.random.default_rng(3)
+    subsamples = np.array([rng.choice(50, 2, replace=False) for _ in range(200)])
+    supports = np.repeat([[200], [190], [150], [128], [124]], 1, axis=1).ravel()
+    column = np.array([np.where(np.arange(200) < support, 1, 0) for support in supports]).T
+    stated = certify(Votes(column, subsamples, clients=50, classes=2, design="independent"))
+    counted = certify(Votes(column, subsamples, clients=50, design="independent"))
+    assert (counted.level <= stated.level).all()
+    assert (counted.level == stated.level)[counted.level > 0].all()
+    as_many_as_fit = certify_counts(
+        np.stack([200 - supports, supports], axis=1), 50, 2, 200, "independent", classes=2**16
+    )
+    assert counted.level.tolist() == as_many_as_fit.level.tolist()
+
+
+def test_fewer_classes_than_columns_are_refused():
+    with pytest.raises(InputError, match="'classes' is 2, but 'counts' has a column for each of 3 labels"):
+        certify_counts([[3, 0, 0]], 5, 1, 3, "independent", classes=2)
+
+
+def test_counts_that_overflow_are_refused():
+    with pytest.raises(InputError, match="row 0 is not a count of 3 votes"):
+        certify_counts(np.array([[2**63 - 1, 2**63 - 1, 5]]), 5, 1, 3, "independent")
+
+
+def test_a_statement_gives_the_risk_exactly_and_no_probability_above_1():
+    votes = Votes([[0]] * 30, [[i] for i in range(30)], clients=60, classes=2, design="distinct")
+    assert "at least 1 - 1/3 over" in certify(votes, alpha="1/3").statement
+    assert certify(votes, "paper", alpha="0.9").statement.endswith("failure probability is 1.0.")

@@ -147,11 +147,17 @@ def test_500_unanimous_votes_of_a_balanced_or_disjoint_draw(design, count, label
     assert fast_level(cover, column, 10, unanimous_prices(cover)) == (level, False)
 
 
-def test_500_unanimous_votes_of_an_independent_draw():
-    cover = cover_of(np.asarray(draw(1000, 10, 500, "independent", seed=3)))
+@pytest.mark.parametrize("seed", [2, 3, 4])
+def test_500_unanimous_votes_of_an_independent_draw(seed):
+    cover = cover_of(np.asarray(draw(1000, 10, 500, "independent", seed=seed)))
     column = np.full(500, 3)
-    assert fast_level(cover, column, 10, unanimous_prices(cover)) == (24, False)
-    assert exact_level(cover, column, 10, seconds=120) == (25, True)
+    fast, _ = fast_level(cover, column, 10, unanimous_prices(cover))
+    exact, settled = exact_level(cover, column, 10, seconds=600)
+    assert settled
+    # what can be reached depends on the clients who happen to be in most models: 26 or 27 as a rule
+    assert 20 <= fast <= exact <= 28
+    assert exact >= 25
+    assert (fast, exact) == {2: (27, 28), 3: (24, 25), 4: (26, 26)}[seed]
 
 
 @st.composite

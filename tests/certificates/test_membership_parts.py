@@ -9,12 +9,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import optimize
 
-from fedquorum.certificates import membership_level
+from fedquorum.certificates import membership_level, membership_oracle
 from fedquorum.certificates.cover import cover_of, greedy, size_by_loads, size_by_prices, weight_of
 from fedquorum.certificates.membership_level import exact_level
 from fedquorum.certificates.membership_search import LARGEST, reachable, table_size
 from fedquorum.certificates.membership_solver import smallest
 from fedquorum.subsamples import draw
+from fedquorum.votes import Votes
 
 
 @st.composite
@@ -176,3 +177,9 @@ def test_a_solver_a_hair_above_the_truth_gives_the_same_levels(monkeypatch):
     monkeypatch.setattr(optimize, "milp", poisoned)
     assert exact_level(cover, column, 3, seconds=60) == truth
     assert asked
+
+
+def test_the_second_path_refutes_a_level_of_more_than_a_thousand_clients():
+    votes = Votes(np.zeros((2500, 1), dtype=int), np.arange(2500)[:, None], clients=2500, design="disjoint")
+    assert membership_oracle.check(votes, [0], [1250]) == [True]
+    assert membership_oracle.check(votes, [0], [1251]) == [False]

@@ -31,22 +31,23 @@ def tables(draw):
     # From nearly unanimous to nearly even.
     share = rng.dirichlet(np.full(classes, draw(st.sampled_from([0.05, 0.3, 3.0]))), size=4)
     votes = np.stack([rng.choice(classes, models, p=p) for p in share], axis=1)
-    return Votes(votes, np.array(subsamples)[rows], clients=n, classes=classes, design=design)
+    stated = draw(st.sampled_from([classes, None]))
+    return Votes(votes, np.array(subsamples)[rows], clients=n, classes=stated, design=design)
 
 
-# Powers of two are tails of halves: alpha is hit exactly.
-ALPHAS = st.one_of(
+# Powers of two are tails of halves: the risk is hit exactly.
+RISKS = st.one_of(
     st.sampled_from(["0.001", 0.05, Fraction(1, 3), "0.999", Fraction(1, 10**300)]),
     st.integers(1, 45).map(lambda j: Fraction(1, 2**j)),
     st.fractions(min_value=Fraction(1, 1000), max_value=Fraction(999, 1000)),
 )
 
 
-@given(tables(), ALPHAS, st.sampled_from(FROM_COUNTS))
+@given(tables(), RISKS, RISKS, st.sampled_from(FROM_COUNTS))
 @settings(max_examples=400, deadline=None)
-def test_fast_equals_slow(votes, alpha, name):
-    certificate = certify(votes, name, alpha=alpha)
-    assert recompute(votes, name, alpha=alpha) == (certificate.label.tolist(), certificate.level.tolist())
+def test_fast_equals_slow(votes, alpha, delta, name):
+    certificate = certify(votes, name, alpha=alpha, delta=delta)
+    assert recompute(votes, name, alpha=alpha, delta=delta) == (certificate.label.tolist(), certificate.level.tolist())
 
 
 @pytest.mark.parametrize("name", FROM_COUNTS)
@@ -59,10 +60,37 @@ def test_every_count_in_the_corners(n, k, N, design, name):
     subsamples = np.array([rng.choice(n, k, replace=False) for _ in range(N)])
     if design == "distinct" and comb(n, k) < 1000:
         subsamples = np.array(list(combinations(range(n), k)))[:N]
-    votes = Votes((np.arange(N)[:, None] < np.arange(N + 1)).astype(int), subsamples, clients=n, design=design)
-    for alpha in ("0.001", "0.5", "0.99"):
-        certificate = certify(votes, name, alpha=alpha)
-        assert recompute(votes, name, alpha=alpha) == (certificate.label.tolist(), certificate.level.tolist())
+    votes = Votes(
+        (np.arange(N)[:, None] < np.arange(N + 1)).astype(int), subsamples, clients=n, classes=2, design=design
+    )
+    for alpha, delta in [("0.001", "0.99"), ("0.5", "0.001"), ("0.99", "0.5")]:
+        certificate = certify(votes, name, alpha=alpha, delta=delta)
+        again = recompute(votes, name, alpha=alpha, delta=delta)
+        assert again == (certificate.label.tolist(), certificate.level.tolist())
+
+
+@pytest.mark.parametrize("design", ["independent", "distinct"])
+def test_served_where_delta_is_an_exact_tie(design):
+    # P(H > h) = delta is enough, and a delta that is smaller by a part in 10^30 is not
+    n, k, N = 8, 4, 12
+    every, subsamples = comb(n, k), np.array(list(combinations(range(n), k)))[::5][:N]
+    votes = Votes(
+        (np.arange(N)[:, None] < np.arange(N + 1)).astype(int), subsamples, clients=n, classes=2, design=design
+    )
+    for m, h in [(1, 2), (1, 4), (1, 5), (2, 3), (2, 5)]:
+        struck = every - comb(n - m, k)
+        if design == "independent":
+            ways = sum(comb(N, i) * struck**i * (every - struck) ** (N - i) for i in range(h + 1, N + 1))
+            delta = Fraction(ways, every**N)
+        else:
+            ways = sum(comb(struck, i) * comb(every - struck, N - i) for i in range(h + 1, N + 1))
+            delta = Fraction(ways, comb(every, N))
+        certified = []
+        for risk in (delta, delta * (1 - Fraction(1, 10**30))):
+            certificate = certify(votes, "served", delta=risk)
+            assert recompute(votes, "served", delta=risk) == (certificate.label.tolist(), certificate.level.tolist())
+            certified.append((certificate.level >= m).sum())
+        assert certified[0] > certified[1]
 
 
 def test_slow_lower_bound_is_clopper_and_pearson():

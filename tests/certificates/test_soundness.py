@@ -6,7 +6,7 @@ M models) is the largest m that no coalition of m clients breaks, a tie counting
 
 from fractions import Fraction
 from functools import cache
-from itertools import combinations
+from itertools import combinations, permutations
 from math import comb
 
 import numpy as np
@@ -17,7 +17,7 @@ from fedquorum.certificates import certify_counts
 from fedquorum.certificates.clopper_pearson import level_of_votes
 from fedquorum.certificates.oracle import lower_bound
 
-SHAPES = [(n, k) for n in range(1, 9) for k in range(1, n + 1)]
+SHAPES = [(n, k) for n in range(1, 10) for k in range(1, n + 1)]
 TABLES = 2000
 
 
@@ -95,18 +95,16 @@ def test_no_certificate_exceeds_the_true_radius(n, k):
     counts, radius = true_radii(n, k, classes, tables)
     winner = counts.argmax(axis=1)
     for name in ("paper", "ideal"):
-        exact = certify_counts(counts, n, k, every, "distinct", name)
+        exact = certify_counts(counts, n, k, every, "distinct", name, classes=classes)
         assert (exact.level <= radius[np.arange(len(counts)), winner]).all()
         assert ((exact.level == -1) == (np.sort(counts)[:, -1] == np.sort(counts)[:, -2])).all()
-        # Whenever the bound on p_y is true, so is the certificate, for a label of every possible number of models.
+    # Whenever the bound on p_y is true, so is the level of the votes, for a label of every possible number of models.
+    for risk in (Fraction(1, 20), Fraction(1, 40)):
         for design, models in [("independent", 60), ("distinct", max(1, every - 1 - every // 10))]:
             if design == "distinct" and models == every:
                 continue
-            level = levels({"paper": "paper", "ideal": "half"}[name], n, k, models, design, Fraction(1, 20))
-            share = {"paper": 1, "ideal": 2}[name]
-            bounds = np.array(
-                [lower_bound(a, models, every, design, Fraction(1, 20 * share)) for a in range(models + 1)]
-            )
+            level = level_of_votes(n, k, models, design, risk)
+            bounds = np.array([lower_bound(a, models, every, design, risk) for a in range(models + 1)])
             best = np.array([max(level[bounds <= K], default=-1) for K in range(every + 1)])
             assert (best[counts] <= radius).all()
 
@@ -158,34 +156,57 @@ def test_half_of_alpha_or_a_gate_keep_alpha_and_the_paper_twice_alpha(n, k, N, d
             assert failure("paper", n, k, N, design, alpha, counts, radius) <= 2 * float(alpha) * (1 + 1e-9)
 
 
+def levels_alone(name, counts, n, k, N, design):
+    """The real certificate's level of each row, which may be wrong with probability 1/20: 19 inputs share 19/20."""
+    blocks = [counts[i : i + 19] for i in range(0, len(counts), 19)]
+    return np.concatenate(
+        [certify_counts(block, n, k, N, design, name, Fraction(19, 20), d=19).level for block in blocks]
+    )
+
+
 def test_two_labels_near_one_half():
-    """N = 100, alpha = 0.05, p = (1/2, 1/2): there is no right label, and Algorithm 2 names one too often."""
-    alpha = Fraction(1, 20)
-    exact = {way: failure(way, 4, 2, 100, "independent", alpha, [3, 3], [-1, -1]) for way in ("paper", "half")}
-    assert exact["paper"] == pytest.approx(0.0886, abs=5e-5)
-    assert exact["half"] == pytest.approx(0.0352, abs=5e-5)
-    votes = np.random.default_rng(1).multinomial(100, [0.5, 0.5], size=100_000)
-    for name, expected in exact.items():
-        failed = (levels(name, 4, 2, 100, "independent", alpha)[votes.max(axis=1)] >= 0).mean()
+    """N = 100, alpha = 0.05, p = (1/2, 1/2): there is no right label; Algorithm 2 names one too often, `ideal` does not."""
+    counts = np.stack([np.arange(101), 100 - np.arange(101)], axis=1)
+    level = {name: levels_alone(name, counts, 4, 2, 100, "independent") for name in ("paper", "ideal")}
+    chance = law(3, 6, 100, "independent")
+    named = {name: chance[level[name] >= 0].sum() for name in level}
+    assert named["paper"] == pytest.approx(0.0886, abs=5e-5)
+    assert named["ideal"] == pytest.approx(0.0018, abs=5e-5)
+    votes = np.random.default_rng(1).binomial(100, 0.5, size=100_000)
+    for name, expected in named.items():
+        failed = (level[name][votes] >= 0).mean()
         assert failed == pytest.approx(expected, abs=4 * np.sqrt(expected / 100_000))
-        assert (failed > float(alpha)) == (name == "paper")
-    # And with one model more for a label (n = 20, k = 3: 571 and 569 of 1,140), where level 0 is right for it alone.
+        assert (failed > 0.05) == (name == "paper")
+
+
+def test_one_model_more_than_half():
+    """571 and 569 of 1,140 models (n = 20, k = 3): level 0 is right for the first label alone, and nothing for the second."""
     radius = theorem_radius([571, 569], 20, 3)
     assert radius == [0, -1]
-    assert failure("paper", 20, 3, 100, "independent", alpha, [571, 569], radius) < 0.05
+    counts = np.stack([np.arange(101), 100 - np.arange(101)], axis=1)
+    wrong = np.array(radius)[counts.argmax(axis=1)]
+    chance = law(571, 1140, 100, "independent")
+    for name, expected in [("paper", 0.0427), ("ideal", 0.0008)]:
+        level = levels_alone(name, counts, 20, 3, 100, "independent")
+        assert chance[level > wrong].sum() == pytest.approx(expected, abs=5e-5)
 
 
 def test_thirds_of_three_models_need_the_majority_condition():
-    """M = 3, a third of the votes each, N = 500: the integer rule alone certifies; Algorithm 2's own `if` forbids it."""
-    alpha, split, radius = Fraction(1, 20), [1, 1, 1], [-1, -1, -1]
+    """M = 3, a third of the votes each, N = 500: the integer rule alone certifies, which Algorithm 2's own `if` forbids."""
     tail = stats.binom.sf(np.arange(500) - 1, 500, 1 / 3)  # lower > M//2 = 1 iff P(Bin(N, 1/3) >= N_y) < alpha
     for per_input, at_least in [(0.05, 0.12), (0.025, 0.05)]:
         certified = np.flatnonzero(tail < per_input)
         assert 3 * stats.binom.pmf(certified, 500, 1 / 3).sum() > at_least
-    votes = np.random.default_rng(2).multinomial(500, [1 / 3] * 3, size=20_000)
-    for name in ("paper", "half", "gated"):
-        assert failure(name, 3, 1, 500, "independent", alpha, split, radius) < 1e-9
-        assert (levels(name, 3, 1, 500, "independent", alpha)[votes.max(axis=1)] == -1).all()
+    # All outcomes up to the labels' names, but some of probability 1e-6 together.
+    outcomes = np.array([(a, b, 500 - a - b) for a in range(501) for b in range(501 - a) if a >= b >= 500 - a - b])
+    names = np.array([len(set(permutations(row))) for row in outcomes.tolist()])
+    chance = names * stats.multinomial.pmf(outcomes, 500, [1 / 3] * 3)
+    likely = chance > 1e-10
+    assert chance.sum() == pytest.approx(1, abs=1e-9)
+    assert chance[~likely].sum() < 1e-6
+    for name in ("paper", "ideal"):
+        level = levels_alone(name, outcomes[likely], 3, 1, 500, "independent")
+        assert chance[likely][level >= 0].sum() < 1e-6
 
 
 def test_one_vote_of_a_distinct_draw_certifies_nothing():

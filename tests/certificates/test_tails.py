@@ -1,5 +1,6 @@
 """Tails: the floats are as good as promised, and close to alpha they do not decide."""
 
+from contextlib import contextmanager
 from fractions import Fraction
 from math import comb
 
@@ -8,8 +9,10 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from fedquorum.certificates import tails
+from fedquorum.certificates import served, tails
 from fedquorum.certificates.clopper_pearson import level_of_votes
+from fedquorum.certificates.theorem import hit
+from fedquorum.certificates.two_bounds import levels_by_two_bounds
 
 HUGE = comb(1000, 10)  # 2.6e23
 
@@ -67,17 +70,65 @@ def test_tails_at_the_scale_of_use(design):
         assert floats[a] == pytest.approx(float(in_fractions(a, K, HUGE, 500, design)), rel=1e-12)
 
 
+@contextmanager
+def poisoned(monkeypatch, by):
+    clean, uses = tails.tails, []
+
+    def off(*case):
+        uses.append(case)
+        return clean(*case) * (1 + by)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(tails, "tails", off)
+        yield
+    assert uses  # no cache stood between
+
+
+@pytest.mark.parametrize("by", [1e-12, -1e-12])
 @pytest.mark.parametrize("design", ["independent", "distinct"])
-def test_a_poisoned_float_changes_no_level(design, monkeypatch):
+def test_a_poisoned_float_changes_no_level(design, by, monkeypatch):
     # The alphas are exact tails, so every one of these tables has a decision where floats are worth nothing.
     n, k, N = 40, 3, 60
     every = comb(n, k)
     alphas = [in_fractions(a, every // 2 + h, every, N, design) for a, h in [(40, 0), (45, 741), (60, 741), (55, 2000)]]
-    clean = tails.tails
     honest = [level_of_votes(n, k, N, design, alpha).tolist() for alpha in alphas]
-    for poison in (1e-12, -1e-12):
-        monkeypatch.setattr(tails, "tails", lambda *case, by=poison: clean(*case) * (1 + by))
+    with poisoned(monkeypatch, by):
         assert [level_of_votes(n, k, N, design, alpha).tolist() for alpha in alphas] == honest
+
+
+@pytest.mark.parametrize("by", [1e-12, -1e-12])
+@pytest.mark.parametrize("design", ["independent", "distinct"])
+def test_a_poisoned_float_changes_no_level_of_served(design, by, monkeypatch):
+    # Every delta is P(H > h) exactly, for m clients: that is enough for m, and no float can tell.
+    n, k, N = 40, 3, 60
+    every, ties = comb(n, k), [(1, 7), (3, 20), (5, 25), (6, 29), (8, 29)]
+    deltas = [in_fractions(h + 1, hit(n, k, m), every, N, design) for m, h in ties]
+    monkeypatch.setattr(served, "models_hit", served.models_hit.__wrapped__)  # without its cache
+
+    def levels():
+        return [[served.level_of_gap(n, k, N, design, delta, gap) for gap in range(N + 1)] for delta in deltas]
+
+    honest = levels()
+    assert all(level[2 * h] >= m > level[2 * h - 1] for (m, h), level in zip(ties, honest, strict=True))
+    with poisoned(monkeypatch, by):
+        assert levels() == honest
+
+
+@pytest.mark.parametrize("by", [1e-12, -1e-12])
+def test_a_poisoned_float_changes_no_level_of_two_bounds(by, monkeypatch):
+    # Every risk is P(X >= a) exactly for some number of models: a part in 10^30 more is another level for some votes.
+    n, k, N = 40, 1, 25
+    most, second = np.array([(a, b) for a in range(N + 1) for b in range(min(a, N - a) + 1)]).T
+    risks = [in_fractions(a, K, n, N, "distinct") for a, K in [(20, 26), (17, 20), (23, 31), (14, 15), (15, 20)]]
+
+    def levels(factor=1):
+        return [levels_by_two_bounds(n, k, N, most, second, risk, risk * factor).tolist() for risk in risks]
+
+    honest = levels()
+    above = levels(1 + Fraction(1, 10**30))
+    assert all(there != here for there, here in zip(above, honest, strict=True))
+    with poisoned(monkeypatch, by):
+        assert levels() == honest
 
 
 @pytest.mark.parametrize("design", ["independent", "distinct"])
