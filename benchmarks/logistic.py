@@ -37,13 +37,16 @@ def client_update(w: Any, x: jax.Array, y: jax.Array, client: jax.Array, key: ja
 @jax.jit
 def learn(x: jax.Array, y: jax.Array, seed: jax.Array) -> Any:
     """The global model after all rounds."""
-    equal = jnp.full(JOB.k, 1 / JOB.k)
 
     def one_round(w: Any, key: jax.Array) -> tuple[Any, None]:
         members = jax.random.choice(key, JOB.clients, (JOB.k,), replace=False)
         keys = jax.random.split(jax.random.fold_in(key, 1), JOB.k)
         g = jax.lax.map(lambda client: client_update(w, x, y, *client), (members, keys))
-        return jax.tree.map(lambda w, g: w + aggregation.mean(g, equal), w, g), None
+
+        def add(so_far: Any, update: Any) -> tuple[Any, None]:
+            return jax.tree.map(lambda s, u: aggregation.mean(s, u, jnp.float32(1 / JOB.k)), so_far, update), None
+
+        return jax.lax.scan(add, w, g)[0], None
 
     key = jax.random.key(seed)
     w = MODEL.init(key, jnp.zeros((1, *JOB.shape)))

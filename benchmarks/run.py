@@ -207,18 +207,21 @@ def main() -> None:
         rivals = [name for name in rivals if name == "matmul"]
         note(f"the peers are left out: {reason}")
     seconds, repeats = (0.7, 2) if options.quick else (2.0, 5)
-    for job in (DNN, CNN):
-        if job.name in subjects:
-            results[job.name] = compare(job, *race(job, rivals, cores, seconds, repeats), cores)
-    if "logistic" in subjects:
-        results["logistic"] = yardstick(rivals, seconds, repeats)
-    if "growth" in subjects:
-        results["growth"] = growth(options.quick)
-
     # A quick or partial run does not replace the recorded one.
     stem = RESULTS / ("partial" if options.quick or only else "speed")
-    RESULTS.mkdir(exist_ok=True)
-    stem.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+
+    def keep(subject: str, found: Any) -> None:
+        results[subject] = found
+        RESULTS.mkdir(exist_ok=True)
+        stem.with_suffix(".json").write_text(json.dumps(results, indent=1) + "\n")
+
+    for job in (DNN, CNN):
+        if job.name in subjects:
+            keep(job.name, compare(job, *race(job, rivals, cores, seconds, repeats), cores))
+    if "logistic" in subjects:
+        keep("logistic", yardstick(rivals, seconds, repeats))
+    if "growth" in subjects:
+        keep("growth", growth(options.quick))
     draw.figure(results, stem)
     print(table.markdown(results))
     note(f"written: benchmarks/results/{stem.name}.json, .svg and .png")

@@ -201,8 +201,8 @@ def test_half_of_the_clients_can_never_be_tolerated() -> None:
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ({"clients": 0}, "'clients' is 0; it must be at least 1"),
-        ({"models": 0}, "'models' is 0; it must be at least 1"),
+        ({"clients": 0}, "'clients' is 0; it must be 1 to 1000000"),
+        ({"models": 0}, "'models' is 0; it must be 1 to 1000000"),
         ({"tolerate": 20}, "'tolerate' is 20; of 20 clients 0 to 19"),
         ({"tolerate": -1}, "'tolerate' is -1"),
         ({"size": 0}, "'size' is 0; with 20 clients"),
@@ -210,7 +210,7 @@ def test_half_of_the_clients_can_never_be_tolerated() -> None:
         ({"alpha": "1.5"}, "'alpha' is 1.5"),
         ({"delta": "0"}, "'delta' is 0"),
         ({"inputs": 0}, "'inputs' is 0"),
-        ({"classes": 1}, "'classes' is 1; it must be at least 2"),
+        ({"classes": 1}, "'classes' is 1; it must be 2 to 65536"),
     ],
 )
 def test_wrong_input_is_one_line(wrong: dict[str, Any], words: str) -> None:

@@ -199,6 +199,81 @@ def test_an_exception_stays_inside_its_model(command: Command, project: Project,
     assert json.loads((tmp_path / "run" / "summary.json").read_text())["ideal"]["failed_models"] == 30
 
 
+def test_a_reason_that_no_file_can_hold_damages_no_shard(command: Command, project: Project, tmp_path: Path) -> None:
+    config = project()
+    mine = config.parent / "mine.py"
+    mine.write_text(mine.read_text() + "\ndef zero(clients, seed):\n    raise ValueError('a\\x00')\n")
+    arguments = ("run", config, "--out", tmp_path / "run", "--set", "algorithm.name=mine.py:zero", "--workers", 1)
+    assert command(*arguments)[0] == 0
+    assert "0 to learn" in command(*arguments)[1]
+
+
+def test_out_of_memory_is_tried_again_as_a_death(command: Command, project: Project, tmp_path: Path) -> None:
+    config = project()
+    mine = config.parent / "mine.py"
+    mine.write_text(mine.read_text() + "\ndef greedy(clients, seed):\n    raise MemoryError\n")
+    result = command("run", config, "--out", tmp_path / "run", "--set", "algorithm.name=mine.py:greedy", "--workers", 1)
+    refused(result, "its worker died 3 times", "MemoryError", code=3)
+
+
+def test_names_are_no_markup(command: Command, project: Project, tmp_path: Path) -> None:
+    config = project()
+    with np.load(config.parent / "points.npz") as file:
+        content = dict(file)
+    content["client"] = np.array([f"[/{i}]" for i in content["client"]])
+    content["x"][0, 0] = np.nan
+    np.savez(config.parent / "points.npz", **content)
+    code, out, _ = command("run", config, "--out", tmp_path / "[bold]", "--workers", 1)
+    assert code == 0
+    assert "client '[/0]'" in out
+    assert f"written to {tmp_path / '[bold]'}" in out
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "algorithm.model=cnn",
+        "algorithm.rounds=99999999999999999999",
+        "certify.alpha=1e-400",
+        "algorithm.name=mine.py:locked",
+    ],
+)
+def test_what_only_training_finds_out_leaves_nothing_behind(
+    command: Command, project: Project, tmp_path: Path, change: str
+) -> None:
+    config = project()
+    mine = config.parent / "mine.py"
+    mine.write_text(
+        mine.read_text() + "\nimport threading\nclass Held:\n    lock = threading.Lock()\n"
+        "    def __init__(self):\n        self.own = threading.Lock()\n"
+        "    def __call__(self, clients, seed):\n        return nearest(clients, seed)\nlocked = Held()\n"
+    )
+    out = tmp_path / "run"
+    algorithm = () if "name" in change else ("--set", "algorithm.name=fedavg")
+    refused(command("run", config, "--out", out, "--workers", 1, *algorithm, "--set", change))
+    assert not out.exists()
+
+
+def test_code_that_ends_the_process_when_it_is_loaded_is_an_error(
+    command: Command, project: Project, tmp_path: Path
+) -> None:
+    config = project()
+    (config.parent / "mine.py").write_text("import sys; sys.exit(0)")
+    refused(command("run", config, "--out", tmp_path / "run"), "mine.py fails to load: SystemExit")
+
+
+def test_parameters_that_were_lost_are_learnt_again(command: Command, project: Project, tmp_path: Path) -> None:
+    config = project("fedavg", FEDAVG + "\n[output]\nkeep_models = true\n")
+    arguments = ("run", config, "--out", tmp_path / "run", "--workers", 1)
+    assert command(*arguments)[0] == 0
+    honest = hashes(tmp_path / "run")
+    (tmp_path / "run" / "shards" / "00001.safetensors").unlink()
+    path = tmp_path / "run" / "shards" / "00002.safetensors"
+    path.write_bytes(path.read_bytes()[:-1])  # as if killed between the two renames
+    assert command(*arguments)[0] == 0
+    assert hashes(tmp_path / "run") == honest
+
+
 def test_a_full_disk_ends_the_run_and_is_survived(project: Project, start: Start, tmp_path: Path) -> None:
     run = tmp_path / "run"
     config = project("mine.py:noise", "[output]\nmodels_per_shard = 60", tests=8000)

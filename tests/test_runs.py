@@ -27,10 +27,14 @@ from fedquorum.runs import (
 )
 
 RECORD: dict[str, Any] = {
-    "subsamples": {"size": 2, "count": 10, "seed": 1},
-    "algorithm": {"rounds": 3, "learning_rate": 0.1},
-    "certify": {"alpha": 0.001},
+    "data": {"name": "mine.npz"},
+    "clients": {"partition": "natural"},
+    "subsamples": {"size": 2, "count": 10, "design": "independent", "seed": 1},
+    "algorithm": {"rounds": 3, "learning_rate": 0.1, "seed": 1},
+    "certify": {"alpha": 0.001, "delta": 0.001},
     "output": {"keep_models": False, "models_per_shard": 4},
+    "run": {"clients": 5, "inputs": 6, "classes": 3, "fingerprint": "abc", "code": ""},
+    "made_by": {"draw_commitment": "abc"},
 }
 
 
@@ -109,6 +113,54 @@ def test_a_shard_of_another_run_is_noticed(run: Run, tmp_path: Path) -> None:
         read_shard(run, 0)
 
 
+@pytest.mark.parametrize(
+    "models",
+    [[0, 1, 4], [3, 4], [1, 0], [1, 1], []],
+    ids=["another shard's too", "another shard's", "not in order", "twice", "none"],
+)
+def test_a_shard_holds_each_of_its_own_models_once(run: Run, models: list[int]) -> None:
+    # its digest is right: whoever can write files can compute that
+    write_shard(run, 0, Shard(np.array(models, dtype=int), np.zeros((len(models), 6), int), ("",) * len(models), ""))
+    with pytest.raises(ShardDamaged, match="does not hold what shard 0 may hold"):
+        read_shard(run, 0)
+
+
+@pytest.mark.parametrize("votes", [np.zeros((2, 5), int), np.zeros((2, 1), int), np.zeros((2, 6)), np.zeros(6, int)])
+def test_a_shard_holds_a_label_for_every_input(run: Run, votes: np.ndarray) -> None:
+    write_shard(run, 0, Shard(np.arange(2), votes, ("", ""), ""))
+    with pytest.raises(ShardDamaged, match="may hold"):
+        read_shard(run, 0)
+
+
+@pytest.mark.parametrize("rate", [5e-05, 1e-5, 0.1, 1.0, 123456789.125])
+def test_a_number_is_the_same_however_it_is_spelled(tmp_path: Path, rate: float) -> None:
+    run = open_run(tmp_path / "run", changed("algorithm", learning_rate=rate))
+    write_shard(run, 0, shard(0, 1))
+    again = load_run(run.path)
+    assert again.key == run.key == open_run(run.path, again.record).key
+    assert read_shard(again, 0) is not None
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("models_per_shard = 4", "models_per_shard = 0"),
+        ("[made_by]", "[made_for]"),
+        ("size = 2", 'size = "2"'),
+        ("inputs = 6", "inputs = -6"),
+    ],
+)
+def test_a_damaged_record_is_refused(run: Run, old: str, new: str) -> None:
+    path = run.path / "run.toml"
+    path.write_text(path.read_text().replace(old, new))
+    with pytest.raises(InputError, match=r"run.toml is damaged: '\w+.\w+'"):
+        load_run(run.path)
+
+
+def test_a_folder_in_which_nothing_was_learnt_yet_takes_another_configuration(run: Run) -> None:
+    assert open_run(run.path, changed("algorithm", rounds=4)).key == load_run(run.path).key != run.key
+
+
 def test_parameters_are_kept_and_checked(tmp_path: Path) -> None:
     run = open_run(tmp_path / "run", changed("output", keep_models=True))
     trees = [{"dense/w": np.full((2, 3), i, dtype=np.float32), "b": np.zeros(1, np.float32)} for i in range(2)]
@@ -147,6 +199,7 @@ def test_only_what_is_missing_is_to_do(run: Run) -> None:
 )
 def test_a_folder_serves_one_configuration(run: Run, section: str, key: str, value: Any, allowed: bool) -> None:
     record = changed(section, **{key: value})
+    write_shard(run, 0, shard(0, 1))
     if allowed:
         assert open_run(run.path, record).key == run.key
         assert load_run(run.path).key == run.key

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import errno
+import os
 import signal
 import sys
+import traceback
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from fedquorum._version import __version__
 from fedquorum.errors import InputError, MachineError
+
+# Help is plain text here, but typer escapes its brackets for Rich wherever Rich is installed.
+typer.core.HAS_RICH = False
 
 app = typer.Typer(
     name="fedquorum",
@@ -69,7 +76,12 @@ def certify(
 @app.command()
 def verify(
     source: Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")],
-    retrain: Annotated[int, typer.Option(metavar="J", help="Train J random models again and compare.")] = 0,
+    retrain: Annotated[
+        int,
+        typer.Option(
+            metavar="J", help="Train J random models again and compare. This runs code of the run's own, if it has any."
+        ),
+    ] = 0,
     workers: Annotated[int | None, typer.Option(help="Worker processes; one per core if not given.")] = None,
 ) -> None:
     """Check a run folder: draw again, read every shard, compute every certificate again by a second, exact path."""
@@ -155,12 +167,32 @@ def main() -> NoReturn:
         sys.exit(code if isinstance(code, int) else 0)
     except InputError as error:
         _end(2, str(error))
+    except click.exceptions.NoArgsIsHelpError as error:
+        print(error.format_message(), file=sys.stderr)
+        sys.exit(2)
     except click.ClickException as error:
         _end(2, f"{error.format_message()} (see 'fedquorum --help')")
     except MachineError as error:
         _end(3, str(error))
     except (KeyboardInterrupt, click.Abort):
         _end(130, "interrupted; everything finished is kept, run the same command again to go on")
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        _end(3, "nobody reads the output")
+    except OSError as error:
+        wrong = isinstance(error, (PermissionError, FileNotFoundError, NotADirectoryError, IsADirectoryError))
+        named = f"{error.filename}: " if error.filename else ""
+        code = 2 if wrong or error.errno == errno.ENAMETOOLONG else 3
+        _end(code, f"{named}{error.strerror or error}")
+    except MemoryError:
+        _end(3, "this machine has too little memory for it; everything finished is kept")
+    except Exception as error:
+        # 1 is for findings, and a mistake of ours is none; whoever mends it needs to know where it was
+        where = traceback.extract_tb(error.__traceback__)[-1]
+        _end(
+            3,
+            f"a mistake of fedquorum's own ({type(error).__name__}: {error}; {Path(where.filename).name}:{where.lineno})",
+        )
 
 
 def _end(code: int, message: str) -> NoReturn:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -17,6 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
 from fedquorum.certificates import Certificate, certify, check_name, membership, names_for, probability
 from fedquorum.config import Config, load_config
@@ -28,6 +30,7 @@ from fedquorum.report.outputs import of_run, vote_accuracies, write_certificates
 from fedquorum.runs import (
     Run,
     Task,
+    clients_csv,
     load_run,
     locked,
     missing,
@@ -37,17 +40,18 @@ from fedquorum.runs import (
     remove_leftovers,
     votes_of,
     write_array,
-    write_clients,
+    write_whole,
 )
 from fedquorum.votes import Votes, load_votes
 
 
 def _console() -> Console:
-    return Console(stderr=False)
+    # what is printed holds names that others chose, such as clients' ids: none of it is Rich's markup
+    return Console(stderr=False, markup=False, highlight=False)
 
 
 def _warn(console: Console, text: str) -> None:
-    console.print(f"[yellow]warning:[/] {text}", highlight=False, soft_wrap=True)
+    console.print(Text.assemble(("warning:", "yellow"), " ", text), soft_wrap=True)
 
 
 def run_command(
@@ -64,8 +68,10 @@ def run_command(
     worker_environment(device)
     config, folder = load_config(source, changes)
     names = _names_for(config)
-    out = out or Path("runs") / Path(source).with_suffix("" if source.endswith(".toml") else Path(source).suffix)
-    if out.is_dir() and any(out.iterdir()) and not (out / "run.toml").exists() and not (out / ".lock").exists():
+    out = out or Path("runs") / (Path(source).stem if source.endswith(".toml") else source)
+    fresh = not out.exists()
+    others = {entry.name for entry in out.iterdir()} - {".lock", "shards"} if out.is_dir() else set()
+    if others and not (out / "run.toml").exists():
         raise InputError(f"{out} holds other files and is not a run folder; choose another --out")
     old = read_record(out) if (out / "run.toml").exists() else None
     with warnings.catch_warnings(record=True) as caught:
@@ -77,6 +83,9 @@ def run_command(
     experiment.record["certify"]["certificates"] = list(names)
     with locked(out):
         run = open_run(out, experiment.record)
+        if isinstance(run.record["subsamples"]["seed"], str):
+            committed = run.record["made_by"]["draw_commitment"]
+            console.print(f"the draw is secret; its commitment, for the clients: {committed}", soft_wrap=True)
         if old is not None:
             _warn_of_platform(console, old, run.record)
             _warn_of_another_look(console, old, run.record, out)
@@ -84,11 +93,17 @@ def run_command(
         write_array(out / "subsamples.npy", experiment.subsamples.members)
         if experiment.federation.test_y is not None:
             write_array(out / "labels.npy", experiment.federation.test_y)
-        write_clients(run, experiment.federation)
+        write_whole(out / "clients.csv", clients_csv(experiment.federation))
         tasks, damage = missing(run, len(experiment.subsamples))
         for problem in damage:
             _warn(console, f"{problem}; learning its models again")
-        _train(console, experiment, run, tasks, workers, device)
+        try:
+            _train(console, experiment, run, tasks, workers, device)
+        except InputError:
+            # found out only by a worker, which has everything at hand; leave nothing that a corrected command would trip over
+            if fresh and not any((out / "shards").iterdir()):
+                shutil.rmtree(out)
+            raise
         votes, failures = votes_of(run)
         notes = notes_of(run, failures)
         risks = {"alpha": str(config.certify.alpha), "delta": str(config.certify.delta)}
@@ -100,6 +115,8 @@ def run_command(
 def _names_for(config: Config) -> tuple[str, ...]:
     """The certificates to give, checked before anything is trained: asked for ones must fit the design."""
     design, names = config.subsamples.design, config.certify.certificates
+    for risk in ("alpha", "delta"):
+        probability(risk, getattr(config.certify, risk))
     if "certificates" not in config.certify.model_fields_set:
         return tuple(name for name in names if name in names_for(design))
     for name in names:
@@ -175,9 +192,8 @@ def _train(
     total = len(experiment.subsamples)
     to_do = sum(len(task.models) for task in tasks)
     console.print(
-        f"[bold]{run.path}[/]: n={experiment.federation.n} clients, k={experiment.subsamples.k}, N={total} models, "
+        f"{run.path}: n={experiment.federation.n} clients, k={experiment.subsamples.k}, N={total} models, "
         f"{total - to_do} finished, {to_do} to learn",
-        highlight=False,
         soft_wrap=True,
     )
     if not tasks:
@@ -236,7 +252,14 @@ def certify_command(
     names = names or names_for(votes.design)
     for name in ("alpha", "delta"):
         probability(name, settings[name])
+    if out != source and out.is_dir() and any(out.iterdir()):
+        if (out / "run.toml").exists():
+            raise InputError(f"{out} is a run folder, with certificates of its own; choose another --out")
+        if not (out / ".lock").exists():
+            raise InputError(f"{out} holds other files; choose another --out")
     with locked(out):
+        if run is not None and load_run(source).record != run.record:
+            raise InputError(f"{source} was changed by another fedquorum process just now; say the same again")
         found = _certificates(console, votes, tuple(dict.fromkeys(names)), settings, cores, exact or None)
         certificates = found if run is None else [of_run(run, certificate) for certificate in found]
         _report(console, out, votes, certificates, notes, source.name)
@@ -257,8 +280,8 @@ def _report(
     if accuracies:
         single, together = (down(accuracies[name]) for name in ("single_models_accuracy", "vote_accuracy"))
         text = f"single models are right on {single} of the inputs on average, their plain vote on {together}"
-        console.print(text, highlight=False, soft_wrap=True)
-    console.print(f"written to [bold]{out}[/]", highlight=False, soft_wrap=True)
+        console.print(text, soft_wrap=True)
+    console.print(f"written to {out}", soft_wrap=True)
 
 
 def verify_command(source: Path, retrain: int, workers: int | None) -> bool:
@@ -270,7 +293,7 @@ def verify_command(source: Path, retrain: int, workers: int | None) -> bool:
         raise InputError(f"--retrain {retrain}: it must be 0 or more")
     good = True
     for finding in verify(source, retrain, workers):
-        mark = {True: "[green]ok[/]      ", False: "[red]MISMATCH[/]", None: "[yellow]not checked[/]"}[finding.good]
-        console.print(f"{mark} {finding.text}", highlight=False, soft_wrap=True)
+        mark = {True: ("ok      ", "green"), False: ("MISMATCH", "red"), None: ("not checked", "yellow")}[finding.good]
+        console.print(Text.assemble(mark, " ", finding.text), soft_wrap=True)
         good = good and finding.good is not False
     return good

@@ -9,14 +9,22 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints, ValidationError, field_validator
 
 from fedquorum.certificates import NAMES as CERTIFICATES
 from fedquorum.errors import InputError
 from fedquorum.subsamples import Design
 
+
+def _no_switch_or_text(value: Any) -> Any:
+    if isinstance(value, (bool, str)):
+        raise ValueError("it must be a number")
+    return value
+
+
 Open = Annotated[Decimal, Field(gt=0, lt=1)]
-Positive = Annotated[int, Field(ge=1, strict=True)]
+Positive = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
+Real = Annotated[float, BeforeValidator(_no_switch_or_text), Field(gt=0, allow_inf_nan=False)]
 Seed = Annotated[int, Field(ge=0, strict=True)]
 
 
@@ -36,7 +44,9 @@ class Clients(_Section):
 
     partition: Literal["natural", "q", "iid", "dirichlet", "shards"] | None = None
     count: Positive | None = None
-    q: Annotated[float, Field(ge=0, le=1)] | None = None
+    q: Annotated[float, BeforeValidator(_no_switch_or_text), Field(ge=0, le=1)] | None = None
+    concentration: Real | None = None
+    shards: Positive | None = None
     seed: Seed = 1
 
 
@@ -46,7 +56,7 @@ class Subsamples(_Section):
     size: Positive = 10
     count: Positive | Literal["all"] = 500
     design: Design = "independent"
-    seed: Seed | Literal["secret"] | Annotated[str, StringConstraints(pattern="^0x[0-9a-f]{1,32}$")] = "secret"
+    seed: Seed | Literal["secret"] | Annotated[str, StringConstraints(pattern="^0x[0-9a-f]{32}$")] = "secret"
 
 
 class Algorithm(_Section):
@@ -57,9 +67,10 @@ class Algorithm(_Section):
     rounds: Positive = 60
     local_steps: Positive = 5
     batch_size: Positive = 32
-    learning_rate: Annotated[float, Field(gt=0)] = 0.05
-    server_rate: Annotated[float, Field(gt=0)] = 1.0
+    learning_rate: Real = 0.05
+    server_rate: Real = 1.0
     aggregation: str = "mean"
+    time_limit: Real | None = None
     seed: Seed = 1
 
 
@@ -137,7 +148,7 @@ def load_config(source: str, changes: Sequence[str] = ()) -> tuple[Config, Path]
         )
     try:
         content = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{source}: not valid TOML: {error}") from None
     for change in changes:
         _apply(content, change)
@@ -157,7 +168,7 @@ def check_config(content: Mapping[str, Any], source: str) -> Config:
 
 SEVERAL_KINDS = {
     "subsamples.count": 'it must be an integer of at least 1, or "all"',
-    "subsamples.seed": 'it must be "secret", an integer of at least 0, or a revealed secret such as "0x1f"',
+    "subsamples.seed": 'it must be "secret", an integer of at least 0, or a revealed secret, "0x" and 32 hexadecimal digits',
 }
 
 
@@ -180,7 +191,9 @@ def _apply(content: dict[str, Any], change: str) -> None:
         raise InputError(f"--set {change}: write SECTION.KEY=VALUE, for example --set algorithm.rounds=80")
     try:
         parsed = tomllib.loads(f"value = {value}", parse_float=Decimal)["value"]
-    except tomllib.TOMLDecodeError:
+        if key.strip() == "subsamples.seed" and value.strip().startswith("0x"):
+            parsed = value.strip()  # a revealed secret, which TOML would read as a number
+    except (ValueError, RecursionError):
         parsed = value  # a bare word is a string
     section = content.setdefault(parts[0], {})
     if not isinstance(section, dict):

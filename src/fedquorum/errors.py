@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
+import lzma
+import zipfile
+import zlib
+
+# What NumPy and zipfile raise for .npz files that are damaged, encrypted, or claim to hold more than fits the memory.
+UNREADABLE = (
+    *(OSError, ValueError, EOFError, TypeError, AttributeError, RuntimeError, MemoryError),
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError),
+)
+
 
 class InputError(ValueError):
     """The user's input is wrong. The message says what, where and what to do; the command exits with 2."""

@@ -22,6 +22,8 @@ from fedquorum.training.algorithm import BaseAlgorithm
 # Clients trained side by side: on a CPU one, whose working set stays in the cache; on an accelerator, many.
 LANES = {"cpu": 1, "gpu": 256, "tpu": 256}
 MODELS = ("linear", "dnn", "cnn")
+# The key of [clients] that a partition has of its own, and its default.
+PARTITION_OPTIONS = {"q": ("q", 0.5), "dirichlet": ("concentration", 0.5), "shards": ("shards", 2)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,8 +42,16 @@ def prepare(config: Config, folder: Path, old: Mapping[str, Any] | None = None, 
     `folder` is where the configuration's own paths start; `old` the record of the run folder to resume, from
     which a secret seed is taken again.
     """
+    federation, record, subsamples = resolve(config, folder, old, device)
+    algorithm = base_algorithm(config.algorithm, folder, int(federation.classes or 0), LANES[device])
+    return Experiment(federation, algorithm, subsamples, record)
+
+
+def resolve(
+    config: Config, folder: Path, old: Mapping[str, Any] | None = None, device: str = "cpu"
+) -> tuple[Federation, dict[str, Any], Subsamples]:
+    """As `prepare`, but for the base algorithm: code of the user's own is hashed, and not run."""
     federation, clients = _federation(config, folder)
-    algorithm, code = base_algorithm(config.algorithm, folder, int(federation.classes or 0), LANES[device])
     seed, written = _draw_seed(config, old)
     subsamples = draw(federation.n, config.subsamples.size, config.subsamples.count, config.subsamples.design, seed)
     record: dict[str, Any] = config.model_dump()
@@ -53,13 +63,14 @@ def prepare(config: Config, folder: Path, old: Mapping[str, Any] | None = None, 
         "inputs": len(federation.test_x),
         "classes": federation.classes,
         "fingerprint": federation.fingerprint,
-        "code": code,
+        "code": code_of(config.algorithm, folder),
     }
     record["made_by"] = {
+        "folder": str(folder.resolve()),  # where the paths of [data] and [algorithm] begin
         "fedquorum": __version__,
         "draw_commitment": commitment(seed),
     } | platform_class(device)
-    return Experiment(federation, algorithm, subsamples, record)
+    return federation, record, subsamples
 
 
 def commitment(seed: int) -> str:
@@ -80,7 +91,7 @@ def _draw_seed(config: Config, old: Mapping[str, Any] | None) -> tuple[int, int 
     written: int | str = config.subsamples.seed
     if written == "secret":
         kept = (old or {}).get("subsamples", {}).get("seed")
-        written = kept if isinstance(kept, str) else f"0x{secrets.randbits(128):x}"
+        written = kept if isinstance(kept, str) else f"0x{secrets.randbits(128):032x}"
     return seed_number(written), written
 
 
@@ -95,74 +106,95 @@ def _federation(config: Config, folder: Path) -> tuple[Federation, dict[str, Any
     count = wanted.count
     if count is None and kind != "natural":
         count = 100
-    client, clients = datasets.partition(data, kind, count=count, q=wanted.q, seed=wanted.seed)
+    options: dict[str, Any] = {}
+    if kind in PARTITION_OPTIONS:
+        key, default = PARTITION_OPTIONS[kind]
+        options[key] = default if getattr(wanted, key) is None else getattr(wanted, key)
+    client, clients = datasets.partition(data, kind, count=count, seed=wanted.seed, **options)
     federation = Federation(data.x, data.y, client, data.test_x, data.test_y, data.classes, clients)
-    resolved: dict[str, Any] = {"partition": kind, "count": federation.n}
-    if kind == "q":
-        resolved["q"] = 0.5 if wanted.q is None else wanted.q
-    return federation, resolved
+    return federation, {"partition": kind, "count": federation.n} | options
 
 
 def _resolve(path: str, folder: Path) -> Path:
     return folder / Path(path).expanduser()
 
 
-def base_algorithm(section: Algorithm, folder: Path, classes: int, lanes: int = 1) -> tuple[BaseAlgorithm, str]:
-    """The base algorithm that a configuration names, and the SHA-256 of the user's own files behind it."""
+def base_algorithm(section: Algorithm, folder: Path, classes: int, lanes: int = 1) -> BaseAlgorithm:
+    """The base algorithm that a configuration names; this runs the user's own file, where it names one."""
     from fedquorum.training.plain import Plain
 
     if section.name != "fedavg":
-        own, code = _own(section.name, "algorithm.name", folder)
-        return (own if hasattr(own, "trainer") else Plain(own)), code
+        own = _own(section.name, "algorithm.name", folder)
+        if hasattr(own, "trainer"):
+            return own  # type: ignore[no-any-return]
+        return Plain(own) if section.time_limit is None else Plain(own, section.time_limit)
     from fedquorum.training import models
     from fedquorum.training.fedavg import FedAvg
 
-    code = ""
     if section.model in MODELS:
         model = getattr(models, section.model)(classes)
     else:
-        model, code = _own(section.model, "algorithm.model", folder)
+        model = _own(section.model, "algorithm.model", folder)
         if not hasattr(model, "apply"):
-            model = model(classes)
-    return (
-        FedAvg(
-            model,
-            rounds=section.rounds,
-            local_steps=section.local_steps,
-            batch_size=section.batch_size,
-            learning_rate=section.learning_rate,
-            server_rate=section.server_rate,
-            aggregation=section.aggregation,
-            lanes=lanes,
-        ),
-        code,
+            try:
+                model = model(classes)
+            except Exception as error:
+                raise InputError(
+                    f"'algorithm.model' = {section.model}: no model for {classes} classes: {type(error).__name__}: {error}"
+                ) from None
+    return FedAvg(
+        model,
+        rounds=section.rounds,
+        local_steps=section.local_steps,
+        batch_size=section.batch_size,
+        learning_rate=section.learning_rate,
+        server_rate=section.server_rate,
+        aggregation=section.aggregation,
+        lanes=lanes,
     )
 
 
-def _own(reference: str, key: str, folder: Path) -> tuple[Any, str]:
-    """The object that "FILE.py:NAME" names. Workers get it by value, so the file need not be on their path."""
-    import sys
+def code_of(section: Algorithm, folder: Path) -> str:
+    """The SHA-256 of the user's own file that a configuration names; nothing where it names none."""
+    if section.name != "fedavg":
+        path, _ = _own_file(section.name, "algorithm.name", folder)
+    elif section.model not in MODELS:
+        path, _ = _own_file(section.model, "algorithm.model", folder)
+    else:
+        return ""
+    return hashlib.sha256(path.read_bytes()).hexdigest()
 
-    import cloudpickle
 
+def _own_file(reference: str, key: str, folder: Path) -> tuple[Path, str]:
+    """FILE and NAME of "FILE.py:NAME"; the file is there."""
     file, colon, name = reference.rpartition(":")
     if not colon or not file.endswith(".py"):
         known = ", ".join(MODELS) if key == "algorithm.model" else "fedavg"
         raise InputError(f"'{key}' = {reference}: unknown; there are {known}, or FILE.py:NAME of your own")
     path = _resolve(file, folder)
     try:
-        code = hashlib.sha256(path.read_bytes()).hexdigest()
+        path.open("rb").close()
     except OSError as error:
         raise InputError(f"'{key}' = {reference}: {path} cannot be read: {error.strerror}") from None
+    return path, name
+
+
+def _own(reference: str, key: str, folder: Path) -> Any:
+    """The object that "FILE.py:NAME" names. Workers get it by value, so the file need not be on their path."""
+    import sys
+
+    import cloudpickle
+
+    path, name = _own_file(reference, key, folder)
     spec = importlib.util.spec_from_file_location(f"fedquorum_user_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules[spec.name] = module
     try:
         spec.loader.exec_module(module)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise InputError(f"'{key}' = {reference}: {path} fails to load: {type(error).__name__}: {error}") from None
     cloudpickle.register_pickle_by_value(module)
     if not hasattr(module, name):
         raise InputError(f"'{key}' = {reference}: {path} has no {name!r}")
-    return getattr(module, name), code
+    return getattr(module, name)

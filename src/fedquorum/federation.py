@@ -14,6 +14,9 @@ import numpy as np
 
 from fedquorum.errors import InputError
 
+# More labels than this are a mistake (an id or a pixel read as a label), and counting them would fill the memory.
+MAX_CLASSES = 2**16
+
 
 @dataclass(frozen=True, eq=False)
 class Federation:
@@ -187,7 +190,7 @@ def _labels(name: str, values: Any) -> np.ndarray:
     array = np.asarray(values)
     if array.ndim != 1:
         raise InputError(f"{name} has {array.ndim} dimensions; it needs one label per example (1)")
-    if not np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind not in "iu":
         raise InputError(f"{name} holds labels of type {array.dtype}; labels must be integers from 0 (use astype(int))")
     return array
 
@@ -198,6 +201,8 @@ def _classes(classes: int | None, y: np.ndarray, test_y: np.ndarray | None) -> i
         classes = max(2, *(int(values.max(initial=0)) + 1 for _, values in found))
     if not isinstance(classes, (int, np.integer)) or classes < 2:
         raise InputError(f"classes is {classes!r}; it must be an integer of at least 2")
+    if classes > MAX_CLASSES:
+        raise InputError(f"there would be {classes} classes; number the labels 0, 1, 2, ... (at most {MAX_CLASSES})")
     for name, values in found:
         outside = (values < 0) | (values >= classes)
         if outside.any():

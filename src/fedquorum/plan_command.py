@@ -51,7 +51,7 @@ def plan_command(
         make_folder(out)
         write_whole(out / "plan.json", content.encode())
         write_plan_figure(out, plan)
-        console.print(f"written to [bold]{out}[/]", highlight=False, soft_wrap=True)
+        console.print(f"written to {out}", markup=False, highlight=False, soft_wrap=True)
 
 
 def print_plan(console: Console, plan: Plan, sentences: list[str]) -> None:

@@ -19,6 +19,7 @@ import os
 import shutil
 import tomllib
 import uuid
+import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -35,6 +36,18 @@ from fedquorum.votes import Votes
 # What models depend on. Not the number of models, and not where the data were found: their fingerprint is in [run].
 IDENTITY = ("clients", "subsamples", "algorithm", "output", "run")
 FREE = {("subsamples", "count")}
+# What reading a run folder needs of its run.toml.
+RECORDED: dict[str, dict[str, type | tuple[type, ...]]] = {
+    "data": {},
+    "clients": {},
+    "subsamples": {"size": int, "count": int, "design": str, "seed": (int, str)},
+    "algorithm": {"seed": int},
+    "certify": {"alpha": Decimal, "delta": Decimal},
+    "output": {"keep_models": bool, "models_per_shard": int},
+    "run": {"clients": int, "inputs": int, "classes": int, "fingerprint": str, "code": str},
+    "made_by": {"draw_commitment": str},
+}
+COUNTS = ("size", "count", "models_per_shard", "clients", "inputs", "classes")
 
 
 class ShardDamaged(Exception):
@@ -79,7 +92,8 @@ def identity(record: Mapping[str, Any]) -> dict[str, str]:
     {'subsamples.size': '2', 'algorithm.rounds': '60'}
     """
     return {
-        f"{section}.{name}": str(value)
+        # a number is one number, however it is spelled: 5e-05 comes back from run.toml as the decimal 0.00005
+        f"{section}.{name}": str(float(value) if isinstance(value, Decimal) else value)
         for section in IDENTITY
         for name, value in record.get(section, {}).items()
         if (section, name) not in FREE and value is not None
@@ -94,11 +108,20 @@ def run_key(record: Mapping[str, Any]) -> str:
 def read_record(path: Path) -> dict[str, Any]:
     """run.toml of a run folder; its numbers with a point are decimals, exactly as written."""
     try:
-        return tomllib.loads((path / "run.toml").read_text(encoding="utf-8"), parse_float=Decimal)
+        record = tomllib.loads((path / "run.toml").read_text(encoding="utf-8"), parse_float=Decimal)
     except FileNotFoundError:
         raise InputError(f"{path} is not a run folder (it has no run.toml)") from None
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError, RecursionError) as error:
         raise InputError(f"{path / 'run.toml'} cannot be read: {error}") from None
+    for section, names in RECORDED.items():
+        for name, kind in names.items():
+            value: Any = record[section].get(name) if isinstance(record.get(section), dict) else None
+            possible = isinstance(value, kind) and (
+                name not in COUNTS or (isinstance(value, int) and 0 < value < 2**31)
+            )
+            if not possible:
+                raise InputError(f"{path / 'run.toml'} is damaged: '{section}.{name}' is missing or cannot be")
+    return record
 
 
 def load_run(path: Path) -> Run:
@@ -113,14 +136,15 @@ def open_run(path: Path, record: Mapping[str, Any]) -> Run:
 
     record = {name: {k: v for k, v in table.items() if v is not None} for name, table in record.items()}
     make_folder(path / "shards")
-    if (path / "run.toml").exists():
+    learnt = any((path / "shards").iterdir())
+    if (path / "run.toml").exists() and learnt:
         differences = _differences(identity(read_record(path)), identity(record))
         if differences:
             raise InputError(
                 f"{path} was made under another configuration ({'; '.join(differences)}); "
                 "choose another --out, or use the old configuration"
             )
-    elif any((path / "shards").iterdir()):
+    elif learnt:
         raise InputError(f"{path} holds shards but no run.toml, so nobody knows of which run; choose another --out")
     write_whole(path / "run.toml", tomli_w.dumps(record).encode())
     return Run(path, record, run_key(record))
@@ -230,7 +254,25 @@ def read_shard(run: Run, number: int) -> Shard | None:
         raise ShardDamaged(f"{path} cannot be read ({type(error).__name__})") from None
     if digest != _digest(run.key, shard):
         raise ShardDamaged(f"{path} is not what was written (its SHA-256 differs)")
+    if not _is_sound(run, number, shard):
+        raise ShardDamaged(f"{path} does not hold what shard {number} may hold: votes of models of its own, each once")
     return shard
+
+
+def _is_sound(run: Run, number: int, shard: Shard) -> bool:
+    """Anybody can compute a SHA-256, so a shard's content is looked at too: a model has one row, in one shard."""
+    per_shard = int(run.record["output"]["models_per_shard"])
+    models, votes = shard.models, shard.votes
+    if not (models.ndim == 1 and models.dtype.kind == "i" and votes.ndim == 2 and votes.dtype.kind in "iu"):
+        return False
+    inputs = run.record.get("run", {}).get("inputs", votes.shape[1])
+    return bool(
+        len(models) == len(votes) == len(shard.failures) > 0
+        and votes.shape[1] == inputs
+        and (np.diff(models) > 0).all()
+        and number * per_shard <= models[0]
+        and models[-1] < (number + 1) * per_shard
+    )
 
 
 def _digest(key: str, shard: Shard) -> str:
@@ -324,8 +366,8 @@ def votes_of(run: Run) -> tuple[Votes, dict[int, str]]:
     return Votes(votes, members, facts["clients"], labels_of(run.path), facts["classes"], design), failures
 
 
-def write_clients(run: Run, federation: Federation) -> None:
-    """clients.csv: who is client number what, how many examples each holds, and who is isolated."""
+def clients_csv(federation: Federation) -> bytes:
+    """The content of clients.csv: who is client number what, how many examples each holds, and who is isolated."""
     content = io.StringIO()
     rows = csv.writer(content, lineterminator="\n")
     rows.writerow(["client", "id", "examples", "isolated"])
@@ -333,7 +375,7 @@ def write_clients(run: Run, federation: Federation) -> None:
         zip(federation.clients or (), federation.sizes.tolist(), federation.isolated.tolist(), strict=True)
     ):
         rows.writerow([number, identity, size, int(bad)])
-    write_whole(run.path / "clients.csv", content.getvalue().encode())
+    return content.getvalue().encode(errors="backslashreplace")
 
 
 def notes_of(run: Run, failures: Mapping[int, str]) -> dict[str, Any]:
@@ -347,7 +389,7 @@ def notes_of(run: Run, failures: Mapping[int, str]) -> dict[str, Any]:
             rows = list(csv.DictReader(file))
         sizes = sorted((int(row["examples"]) for row in rows), reverse=True)
         isolated = [row["id"] for row in rows if row["isolated"] == "1"]
-    except (OSError, ValueError, KeyError) as error:
+    except (OSError, ValueError, KeyError, TypeError, csv.Error) as error:
         raise InputError(f"{run.path / 'clients.csv'} cannot be read ({type(error).__name__})") from None
     held = np.concatenate([[0], np.cumsum(sizes)])
     shares = np.ceil(held * 10_000 / max(held[-1], 1)) / 10_000
@@ -363,14 +405,20 @@ def labels_of(path: Path) -> np.ndarray | None:
 
 def subsamples_of(run: Run) -> np.ndarray:
     """The N x k array of the run's subsamples."""
-    return _read_array(run.path / "subsamples.npy")
+    members = _read_array(run.path / "subsamples.npy")
+    wanted = tuple(run.record["subsamples"][name] for name in ("count", "size"))
+    if members.shape != wanted or members.dtype.kind not in "iu":
+        raise InputError(f"{run.path / 'subsamples.npy'} is not an array of {wanted[0]} x {wanted[1]} client numbers")
+    return members
 
 
 def _read_array(path: Path) -> np.ndarray:
     try:
         array: np.ndarray = np.load(path, allow_pickle=False)
-    except (OSError, ValueError, EOFError) as error:
+    except (OSError, ValueError, EOFError, MemoryError, zipfile.BadZipFile) as error:
         raise InputError(f"{path} cannot be read: {error}") from None
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path} is not a .npy file")
     return array
 
 

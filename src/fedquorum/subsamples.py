@@ -18,6 +18,7 @@ import numpy as np
 from fedquorum.errors import InputError
 
 Design = Literal["independent", "distinct", "balanced", "disjoint"]
+MOST = 10_000_000
 DESIGNS: tuple[Design, ...] = ("independent", "distinct", "balanced", "disjoint")
 
 
@@ -89,11 +90,11 @@ def draw(
         if design != "distinct":
             raise InputError(f'count="all" draws every subsample once, which is design "distinct", not {design!r}')
         count = math.comb(n, k)
-        if count > 10_000_000:
-            raise InputError(f'count="all" would be C({n},{k}) = {count} subsamples; that is too many to train')
     count = _integer("count", count)
     if count < 1:
         raise InputError(f"count={count}: at least 1 subsample must be drawn")
+    if count > MOST:
+        raise InputError(f"{count} subsamples are too many to train; at most {MOST} can be drawn")
     seed = secrets.randbits(128) if seed is None else _integer("seed", seed)
     if seed < 0:
         raise InputError(f"seed={seed}: a seed must not be negative")

@@ -17,15 +17,16 @@ from typing import Any
 
 import numpy as np
 
-from fedquorum.certificates import certify, membership, membership_oracle, names_for, oracle
-from fedquorum.config import check_config
+from fedquorum.certificates import Certificate, certify, membership, membership_oracle, names_for, oracle
+from fedquorum.config import Config, check_config
 from fedquorum.errors import InputError
-from fedquorum.experiment import Experiment, commitment, prepare, seed_number
-from fedquorum.report.outputs import of_run, summarise, vote_accuracies
+from fedquorum.experiment import commitment, prepare, resolve, seed_number
+from fedquorum.report.outputs import csv_of, of_run, summarise, table_of, vote_accuracies
 from fedquorum.runs import (
     Run,
     ShardDamaged,
     Task,
+    clients_csv,
     labels_of,
     load_run,
     locked,
@@ -40,6 +41,13 @@ from fedquorum.runs import (
 )
 from fedquorum.subsamples import draw
 from fedquorum.votes import Votes
+
+# Other machines round otherwise, and training amplifies it; a model of which fewer votes agree is another model.
+LEAST_AGREEMENT = 0.5
+
+
+class Damaged(Exception):
+    """A certificate's file that does not hold a label and a level for every input."""
 
 
 @dataclass(frozen=True)
@@ -60,24 +68,32 @@ def verify(path: Path, retrain: int = 0, workers: int | None = None) -> Iterator
         return
     votes, failures = votes_of(run)
     yield from _certify_again(run, votes, notes_of(run, failures))
-    experiment, finding = _data_again(run)
-    yield finding
-    if retrain and experiment is not None:
-        yield from _train_again(run, experiment, min(retrain, votes.N), workers)
+    config, findings = _data_again(run)
+    yield from findings
+    if retrain and config is not None:
+        yield from _train_again(run, config, min(retrain, votes.N), workers)
     elif retrain:
-        yield Finding(None, f"{retrain} models were not trained again: that needs the data")
+        raise InputError(f"{retrain} models were not trained again: that needs the run's own data and code")
 
 
 def _draw_again(run: Run) -> Finding:
     section = run.record["subsamples"]
     members = subsamples_of(run)
-    seed = seed_number(section["seed"])
-    again = draw(int(run.record["run"]["clients"]), section["size"], section["count"], section["design"], seed)
+    try:
+        seed = seed_number(section["seed"])
+        again = draw(int(run.record["run"]["clients"]), section["size"], section["count"], section["design"], seed)
+    except ValueError as error:  # InputError is one
+        return Finding(False, f"run.toml: no subsamples can be drawn by it: {error}")
     if run.record["made_by"]["draw_commitment"] != commitment(seed):
         return Finding(False, "the seed in run.toml is not the one that was committed to")
     if not np.array_equal(again.members, members):
         return Finding(False, "subsamples.npy is not what the seed draws")
-    return Finding(True, f"the seed draws the {len(members)} subsamples again ({section['design']})")
+    committed = f"; compare its commitment with the one published at enrolment: {commitment(seed)}"
+    return Finding(
+        True,
+        f"the seed draws the {len(members)} subsamples again ({section['design']})"
+        + (committed if isinstance(section["seed"], str) else ", but it was no secret"),
+    )
 
 
 def _shards(run: Run) -> Iterator[Finding]:
@@ -104,11 +120,13 @@ def _shards(run: Run) -> Iterator[Finding]:
 
 def _certify_again(run: Run, votes: Votes, notes: Mapping[str, Any]) -> Iterator[Finding]:
     try:
-        summary = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))
+        summary = json.loads((run.path / "summary.json").read_text(encoding="utf-8"), object_pairs_hook=_no_key_twice)
         entries = {str(name): dict(entry) for name, entry in summary.items()}
-    except (OSError, ValueError, TypeError, AttributeError) as error:
-        yield Finding(False, f"summary.json cannot be read ({type(error).__name__})")
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
+        yield Finding(False, f"summary.json cannot be read ({error})")
         return
+    if not entries:
+        yield Finding(False, "summary.json claims nothing; certify the run")
     files = {path.stem for path in (run.path / "certificates").glob("*") if path.suffix in (".csv", ".parquet")}
     for name in sorted(files - entries.keys()):
         yield Finding(False, f"certificate {name}: its levels are there, but summary.json does not say what they claim")
@@ -121,7 +139,11 @@ def _certify_again(run: Run, votes: Votes, notes: Mapping[str, Any]) -> Iterator
 
 def _one_again(run: Run, votes: Votes, name: str, entry: dict[str, Any], notes: Mapping[str, Any]) -> Iterator[Finding]:
     """One certificate: its labels and levels by the second path, and all that summary.json says of them."""
-    (label, level, _), (*parquet, stated) = (_read(run, name, kind) for kind in ("csv", "parquet"))
+    try:
+        label, level = _read(run, name)
+    except Damaged as problem:
+        yield Finding(False, f"certificate {name}: {problem}")
+        return
     unsettled = 0
     if name == "membership":
         judged = membership_oracle.check(votes, label.tolist(), level.tolist())
@@ -138,7 +160,6 @@ def _one_again(run: Run, votes: Votes, name: str, entry: dict[str, Any], notes: 
         again = map(np.asarray, oracle.recompute(votes, name, **risks))
         bad = [one != other for one, other in zip((label, level), again, strict=True)]
         expected = replace(expected, label=label, level=level)
-    bad += [one != other for one, other in zip((label, level), parquet, strict=True)]
     if wrong := int(np.any(bad, axis=0).sum()):
         yield Finding(False, f"certificate {name}: the label or level of {wrong} inputs is not what the votes give")
         return
@@ -146,72 +167,99 @@ def _one_again(run: Run, votes: Votes, name: str, entry: dict[str, Any], notes: 
     lies = [key for key in {**claim, **entry} if entry.get(key, "absent") != claim.get(key, "absent")]
     if lies:
         yield Finding(False, f"certificate {name}: {', '.join(lies)} in summary.json is not what the votes give")
-    elif stated != expected.statement:
-        yield Finding(False, f"certificate {name}: the statement in its Parquet file is not the one in summary.json")
-    elif name == "membership":
-        yield Finding(
-            True, f"certificate membership: of {votes.d} levels, {votes.d - unsettled} proved again by a second path"
-        )
-        if unsettled:
-            yield Finding(None, f"certificate membership: {unsettled} levels, which the second path did not settle")
-    else:
+    elif not _same_files(run, expected):
+        yield Finding(False, f"certificate {name}: its CSV or Parquet file says something else, or more")
+    elif name != "membership":
         yield Finding(True, f"certificate {name}: {votes.d} labels and levels computed again, all equal")
+    elif unsettled:
+        text = f"certificate membership: {unsettled} of {votes.d} levels were not settled by the second path"
+        yield Finding(None, text + ("; the others hold" if unsettled < votes.d else ""))
+    else:
+        text = f"certificate membership: {votes.d} labels and levels proved again by a second path"
+        yield Finding(True, text + " (that they hold, not that none could be higher)")
 
 
-def _read(run: Run, name: str, kind: str) -> tuple[np.ndarray, np.ndarray, str | None]:
-    """Labels and levels of a certificate's file, and the statement where the file holds it."""
-    statement = None
-    path = run.path / "certificates" / f"{name}.{kind}"
+def _no_key_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Of a key that stands twice, one reader takes the first and another the last."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a key stands in it twice")
+    return dict(pairs)
+
+
+def _read(run: Run, name: str) -> tuple[np.ndarray, np.ndarray]:
+    """Labels and levels of a certificate's CSV file."""
+    path = run.path / "certificates" / f"{name}.csv"
     try:
-        if kind == "csv":
-            with open(path, encoding="utf-8", newline="") as file:
-                rows = list(csv.DictReader(file))
-            columns: dict[str, list[Any]] = {c: [int(row[c]) for row in rows] for c in ("index", "label", "level")}
-        else:
-            import pyarrow.parquet as pq
-
-            table = pq.read_table(path)
-            columns = table.to_pydict()
-            statement = (table.schema.metadata or {}).get(b"statement", b"").decode()
-        index, label, level = (np.array(columns[c], dtype=np.int64) for c in ("index", "label", "level"))
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} cannot be read ({type(error).__name__}); certify the run again") from None
+        with open(path, encoding="utf-8", newline="") as file:
+            rows = list(csv.DictReader(file))
+        index, label, level = (np.array([int(row[c]) for row in rows]) for c in ("index", "label", "level"))
+        if max(abs(int(values.max(initial=0))) for values in (label, level)) >= 2**31:
+            raise OverflowError
+    except (OSError, ValueError, KeyError, TypeError, OverflowError, csv.Error) as error:
+        raise Damaged(f"{path} cannot be read ({type(error).__name__})") from None
     inputs = int(run.record["run"]["inputs"])
     if not np.array_equal(index, np.arange(inputs)):
-        raise InputError(f"{path} does not list the inputs 0 to {inputs - 1} in order; certify the run again")
-    return label, level, statement
+        raise Damaged(f"{path} does not list the inputs 0 to {inputs - 1} in order")
+    return label, level
 
 
-def _data_again(run: Run) -> tuple[Experiment | None, Finding]:
+def _same_files(run: Run, certificate: Certificate) -> bool:
+    """Whether the two files of a certificate hold it, all of it and nothing besides."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    folder = run.path / "certificates"
+    try:
+        table = pq.read_table(folder / f"{certificate.name}.parquet")
+        return bool(
+            (folder / f"{certificate.name}.csv").read_bytes() == csv_of(certificate)
+            and table.equals(table_of(certificate), check_metadata=True)
+        )
+    except (OSError, ValueError, pa.ArrowException):
+        return False
+
+
+def _data_again(run: Run) -> tuple[Config | None, list[Finding]]:
+    """Whether data and code are those of the run; the configuration to train by, if they are. No code of theirs is run."""
     sections = ("data", "clients", "subsamples", "algorithm", "certify", "output")
     config = check_config({name: run.record[name] for name in sections}, str(run.path / "run.toml"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # isolated clients were named when the run was made
-            experiment = prepare(config, Path.cwd(), run.record)
+            federation, record, _ = resolve(config, _folder(run), run.record)
     except InputError as error:
-        return None, Finding(None, f"the data's fingerprint: {error}")
+        return None, [Finding(None, f"the data's fingerprint: {error}")]
     for name, text in (("fingerprint", "the data are"), ("code", "the user's own code is")):
-        if experiment.record["run"][name] != run.record["run"][name]:
-            return None, Finding(False, f"{text} not what this run learnt from (another SHA-256)")
-    labels, truth = labels_of(run.path), experiment.federation.test_y
+        if record["run"][name] != run.record["run"][name]:
+            return None, [Finding(False, f"{text} not what this run learnt from (another SHA-256)")]
+    if run_key(record) != run.key:
+        return None, [Finding(False, "run.toml states a configuration that does not resolve to itself")]
+    findings = [Finding(True, f"the data's fingerprint is the run's ({federation.fingerprint[:16]}...)")]
+    labels, truth = labels_of(run.path), federation.test_y
     if not (labels is truth is None or (labels is not None and truth is not None and np.array_equal(labels, truth))):
-        return None, Finding(False, "labels.npy does not hold the data's test labels")
-    if run_key(experiment.record) != run.key:
-        return None, Finding(False, "run.toml states a configuration that does not resolve to itself")
-    return experiment, Finding(
-        True, f"the data's fingerprint is the run's ({experiment.federation.fingerprint[:16]}...)"
-    )
+        findings.append(Finding(False, "labels.npy does not hold the data's test labels"))
+    if (run.path / "clients.csv").read_bytes() != clients_csv(federation):
+        findings.append(Finding(False, "clients.csv does not say who holds how many of the data"))
+    return config, findings
 
 
-def _train_again(run: Run, experiment: Experiment, count: int, workers: int | None) -> Iterator[Finding]:
+def _folder(run: Run) -> Path:
+    """Where the run's relative paths begin: as it was when the run was made, else here."""
+    there = Path(str(run.record["made_by"].get("folder", "")))
+    return there if there.is_absolute() and there.is_dir() else Path.cwd()
+
+
+def _train_again(run: Run, config: Config, count: int, workers: int | None) -> Iterator[Finding]:
     from fedquorum.engines.job import Job, platform_name
     from fedquorum.engines.local import run_local
 
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        experiment = prepare(config, _folder(run), run.record)
     per_shard = int(run.record["output"]["models_per_shard"])
     # nobody who prepares a folder knows which models will be asked for
     chosen = sorted(secrets.SystemRandom().sample(range(len(experiment.subsamples)), count))
-    equal, elsewhere, agreement = 0, 0, []
+    equal, agreement = 0, []
     with tempfile.TemporaryDirectory(prefix="fedquorum-") as folder:
         again = open_run(Path(folder), run.record)
         tasks = [
@@ -230,21 +278,21 @@ def _train_again(run: Run, experiment: Experiment, count: int, workers: int | No
             new_parameters = read_parameters(again, task.shard, new) if keep else []
             for position, model in enumerate(task.models):
                 there = old.models.tolist().index(model)
-                same = np.array_equal(old.votes[there], new.votes[position])
+                agree = float((old.votes[there] == new.votes[position]).mean())
+                same = agree == 1 and old.failures[there] == new.failures[position]
                 if keep:
                     same = same and _same_bytes(old_parameters[there], new_parameters[position])
-                if old.platform != platform_name():
-                    elsewhere += 1
-                    agreement.append(float((old.votes[there] == new.votes[position]).mean()))
-                elif same:
+                if same:
                     equal += 1
-                else:
+                elif old.platform == platform_name() or agree < LEAST_AGREEMENT:
                     differing = int((old.votes[there] != new.votes[position]).sum())
                     yield Finding(False, f"model {model}, trained again, differs ({differing} votes)")
+                else:
+                    agreement.append(agree)
     if equal:
         yield Finding(True, f"{equal} models trained again, equal to the byte")
-    if elsewhere:
-        text = f"{elsewhere} models of another class of platform trained again: {np.mean(agreement):.4f} of votes agree"
+    if agreement:
+        text = f"{len(agreement)} models of another class of platform trained again: {np.mean(agreement):.4f} of votes agree"
         yield Finding(None, text + f", {min(agreement):.4f} at the least")
 
 

@@ -5,19 +5,18 @@ This room needs NumPy only, so that votes of any origin can be certified.
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from fedquorum.errors import InputError
+from fedquorum.errors import UNREADABLE, InputError
+from fedquorum.federation import MAX_CLASSES
+from fedquorum.subsamples import DESIGNS
 
-DESIGNS = ("independent", "distinct", "balanced", "disjoint")
-# More labels than this are a mistake (an id or a pixel read as a label), and counting them would fill the memory.
-MAX_CLASSES = 2**16
+# Levels take time and memory in proportion to n.
+MAX_CLIENTS = 10**6
 
 
 def _integers(name: str, values: Any, dimensions: int) -> np.ndarray:
@@ -27,7 +26,7 @@ def _integers(name: str, values: Any, dimensions: int) -> np.ndarray:
         raise InputError(f"'{name}' is ragged; its rows must be equally long") from None
     if array.ndim != dimensions:
         raise InputError(f"'{name}' has {array.ndim} dimensions, but {dimensions} are needed")
-    if not np.issubdtype(array.dtype, np.integer):
+    if array.dtype.kind not in "iu":
         raise InputError(f"'{name}' holds values of type {array.dtype}; they must be integers")
     return array
 
@@ -74,6 +73,8 @@ class Votes:
         votes = _integers("votes", self.votes, 2)
         subsamples = _integers("subsamples", self.subsamples, 2)
         clients = _integer("clients", self.clients, least=1)
+        if clients > MAX_CLIENTS:
+            raise InputError(f"'clients' is {clients}; at most {MAX_CLIENTS} can be certified")
         if votes.shape[0] < 1 or votes.shape[1] < 1:
             raise InputError(f"'votes' has shape {votes.shape}; at least one model and one input are needed")
         if votes.shape[0] != subsamples.shape[0]:
@@ -178,10 +179,10 @@ def load_votes(path: str | Path) -> Votes:
     path = Path(path)
     try:
         with np.load(path, allow_pickle=False) as file:
-            content = {name: file[name] for name in file.files}
+            content = {name: np.asarray(file[name]) for name in file.files}
     except FileNotFoundError:
         raise InputError(f"{path}: no such file") from None
-    except (OSError, ValueError, EOFError, TypeError, NotImplementedError, zipfile.BadZipFile, zlib.error) as error:
+    except UNREADABLE as error:
         reason = " ".join(str(error).split())
         raise InputError(f"{path}: not a readable .npz file of plain arrays ({reason})") from None
     for name in ("votes", "subsamples", "clients"):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -256,7 +257,8 @@ x, test_x = rng.normal(size=(90, 37)), rng.normal(size=(9, 37))
 data = Federation(x, rng.integers(4, size=90), np.arange(90) % 6, test_x=test_x)
 subsamples, seeds = np.array([[0, 1, 3], [1, 2, 5], [2, 3, 4], [0, 4, 5], [1, 3, 4]]), [5, 6, 7, 8, 9]
 def learn(order):
-    learned = FedAvg(dnn(4, (24, 24)), rounds=3).trainer(data)(subsamples[order], [seeds[i] for i in order])
+    algorithm = FedAvg(dnn(4, (24, 24)), rounds=3, lanes=LANES)
+    learned = algorithm.trainer(data)(subsamples[order], [seeds[i] for i in order])
     return {i: [value.tobytes() for value in model.parameters.values()] for i, model in zip(order, learned)}
 first = learn([0, 1, 2, 3, 4])
 assert learn([3, 1, 4, 2, 0]) == first, "order"
@@ -265,12 +267,43 @@ print("same")
 """
 
 
-def test_a_models_bytes_do_not_depend_on_the_models_trained_beside_it() -> None:
-    assert in_one_thread(COMPANIONS) == "same"
+@pytest.mark.parametrize("lanes", [1, 3, 7])
+def test_a_models_bytes_do_not_depend_on_the_models_trained_beside_it(lanes: int) -> None:
+    # with 7 lanes and k = 3, two models are trained side by side, and a lonely one beside its own copy
+    assert in_one_thread(COMPANIONS.replace("LANES", str(lanes))) == "same"
+
+
+DEVICES = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=" + os.environ["DEVICES"]
+import jax
+import numpy as np
+from fedquorum.federation import Federation
+from fedquorum.training.fedavg import FedAvg
+from fedquorum.training.models import dnn
+
+assert len(jax.devices()) == int(os.environ["DEVICES"])
+rng = np.random.default_rng(0)
+data = Federation(rng.normal(size=(90, 37)), rng.integers(4, size=90), np.arange(90) % 6, test_x=rng.normal(size=(9, 37)))
+subsamples = np.array([[0, 1, 3], [1, 2, 5], [2, 3, 4], [0, 4, 5], [1, 3, 4]])
+learned = FedAvg(dnn(4, (24, 24)), rounds=3, lanes=LANES).trainer(data)(subsamples, [5, 6, 7, 8, 9])
+print([[value.tolist() for value in model.parameters.values()] for model in learned])
+"""
+
+
+@pytest.mark.parametrize("lanes", [1, 6])
+def test_several_devices_learn_what_one_does(lanes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = []
+    for devices in ("1", "3"):
+        monkeypatch.setenv("DEVICES", devices)
+        found.append(json.loads(in_one_thread(DEVICES.replace("LANES", str(lanes)))))
+    for one, three in zip(*found, strict=True):
+        for a, b in zip(one, three, strict=True):
+            np.testing.assert_allclose(a, b, atol=1e-5)
 
 
 @pytest.mark.parametrize("lanes", [2, 7])
-def test_clients_and_models_side_by_side_learn_the_same(lanes: int) -> None:
+def test_lanes_learn_the_same_to_the_last_digits(lanes: int) -> None:
     subsamples = [[0, 1, 3], [1, 2, 3], [0, 1, 2]]
     one, many = (train(FedAvg(linear(4), rounds=3, lanes=n), federation(), subsamples) for n in (1, lanes))
     for a, b in zip(one, many, strict=True):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import sys
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -53,6 +56,15 @@ def raises(clients: Any, seed: int) -> Any:
     raise ValueError("two\nlines")
 
 
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no")
+
+
+def unspeakable(clients: Any, seed: int) -> Any:
+    raise Unspeakable
+
+
 @pytest.mark.parametrize(
     ("fit", "failure"),
     [
@@ -74,6 +86,12 @@ def raises(clients: Any, seed: int) -> Any:
             "predict returned labels of type float64; they must be integers",
         ),
         (lambda clients, seed: None, "TypeError: 'NoneType' object is not callable"),
+        (
+            lambda clients, seed: lambda x: np.zeros(3, "m8[s]"),
+            "predict returned labels of type timedelta64[s]; they must be integers",
+        ),
+        (lambda clients, seed: sys.exit("enough"), "SystemExit: enough"),
+        (unspeakable, "Unspeakable"),
     ],
 )
 def test_a_failure_is_one_vote_for_label_0_and_says_why(fit: Any, failure: str) -> None:
@@ -83,6 +101,19 @@ def test_a_failure_is_one_vote_for_label_0_and_says_why(fit: Any, failure: str) 
     lost, kept = learn(only_the_first)
     assert lost.labels.tolist() == [0, 0, 0] and lost.failure == failure
     assert kept.labels.tolist() == [2, 2, 2] and kept.failure is None
+
+
+def test_a_hang_is_a_failure_too() -> None:
+    def fit(clients: list[Any], seed: int) -> Any:
+        while seed % 2 == 0:
+            with contextlib.suppress(Exception):  # try again until it works, which it never will
+                time.sleep(0.01)
+        return lambda x: np.array([2, 2, 2])
+
+    lost, kept = list(Plain(fit, time_limit=0.2).trainer(federation())(np.array([[0], [1]]), [2, 3]))
+    assert lost.failure == "it took longer than 0.2 seconds"
+    assert lost.labels.tolist() == [0, 0, 0]
+    assert kept.failure is None
 
 
 def test_an_exhausted_machine_is_not_a_vote() -> None:

@@ -11,7 +11,9 @@ import numpy as np
 from fedquorum.certificates import ideal, membership, paper, served
 from fedquorum.certificates.certificate import Certificate
 from fedquorum.errors import InputError
-from fedquorum.votes import DESIGNS, MAX_CLASSES, Votes
+from fedquorum.federation import MAX_CLASSES
+from fedquorum.subsamples import DESIGNS
+from fedquorum.votes import Votes
 
 NAMES = ("paper", "ideal", "served", "membership")
 # Only a uniform draw says anything about the subsamples not drawn, or about how many models a client is in.

@@ -74,7 +74,7 @@ def reachable(cover: Cover, weights: np.ndarray, need: int, m: int, nodes: int) 
             return True
         if short == 1 or len(parent) == 0:
             continue
-        # best last, so that it is popped first
+        # best first: the head of a block is looked into before its rest
         first = np.argsort(-total, kind="stable")
         parent, child, total = parent[first], child[first], total[first]
         stack.append((unhit[parent] * (1 - inside.T[child]), total, child, short - 1))

@@ -14,7 +14,8 @@ from math import comb, perm
 from typing import Any
 
 from fedquorum.errors import InputError
-from fedquorum.votes import MAX_CLASSES, Votes
+from fedquorum.federation import MAX_CLASSES
+from fedquorum.votes import Votes
 
 
 def recompute(votes: Votes, name: str, *, alpha: Any = "0.001", delta: Any = "0.001") -> tuple[list[int], list[int]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import tempfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +20,11 @@ def cache_folder() -> Path:
     import pooch
 
     return Path(pooch.os_cache("fedquorum"))
+
+
+def is_whole(folder: Path, names: Iterable[str]) -> bool:
+    """Whether all of these arrays are there; a person or a cleaner may have deleted some."""
+    return all((folder / f"{name}.npy").is_file() for name in names)
 
 
 def store(folder: Path, parse: Callable[[], Mapping[str, np.ndarray]]) -> None:

@@ -17,6 +17,10 @@ from fedquorum.errors import InputError
 UNPACKED = "UCI HAR Dataset"  # the folder inside UCI's zip
 
 
+class Elsewhere(InputError):
+    """A zip that cannot be read, in a folder where nothing tells that it has to do with the data set."""
+
+
 class Found(NamedTuple):
     """One file's decompressed content, and where it was (for messages)."""
 
@@ -67,7 +71,7 @@ def _in_folder(name: str, place: Path, wanted: Iterable[str]) -> dict[str, Found
                 # A broken zip is an error only if the files are in no other.
                 broken = error
     if broken:
-        raise broken
+        raise Elsewhere(f"{broken} (no other file of {name} is in {place})")
     return {}
 
 
@@ -76,6 +80,8 @@ def _in_zip(place: Path, wanted: Iterable[str]) -> dict[str, Found]:
         with zipfile.ZipFile(place) as archive:
             return _members(str(place), archive, wanted, nested=True)
     except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+        if any(place.name.removesuffix(".gz") == Path(file).name for file in wanted):
+            raise InputError(f"{place}: this is one file of several; name the folder that they are in") from None
         raise InputError(f"{place}: truncated, damaged or not a zip file ({error}); get it again") from None
 
 

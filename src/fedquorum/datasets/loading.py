@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from fedquorum.datasets.cache import arrays, cache_folder, store
+from fedquorum.datasets.cache import arrays, cache_folder, is_whole, store
 from fedquorum.datasets.dataset import Dataset
 from fedquorum.datasets.digits import digits
 from fedquorum.datasets.download import download, not_found
-from fedquorum.datasets.finding import Found, find
+from fedquorum.datasets.finding import Elsewhere, Found, find
 from fedquorum.datasets.har import har, parse_har
 from fedquorum.datasets.idx import images, parse_images
 from fedquorum.datasets.own import ENDINGS, own
@@ -21,6 +22,9 @@ from fedquorum.datasets.published import PUBLISHED
 from fedquorum.errors import InputError
 
 NAMES = ("digits", "mnist", "har", "fashion-mnist")
+# What the cache holds of each.
+IMAGES = ("x", "y", "test_x", "test_y")
+ARRAYS = {"mnist": IMAGES, "fashion-mnist": IMAGES, "har": ("x", "y", "user")}
 
 
 def load(name: str, path: Path | None = None, *, seed: int = 1) -> Dataset:
@@ -48,6 +52,8 @@ def fetch(name: str, path: Path | None = None) -> Path:
     Looked for at `path` (where they must be), at FEDQUORUM_DATA, in the cache, and then on the network.
     """
     if name == "digits":
+        if path is not None:
+            raise InputError("digits comes with scikit-learn; it has no files of its own to look for")
         import sklearn.datasets
 
         return Path(sklearn.datasets.__file__).parent / "data"
@@ -56,6 +62,8 @@ def fetch(name: str, path: Path | None = None) -> Path:
         own(file, seed=1)
         return file
     folder = cache_folder() / name
+    if folder.is_dir() and not is_whole(folder, ARRAYS[name]):
+        shutil.rmtree(folder)  # somebody took a file out; it is made again
     files = _on_this_machine(name, path)
     if files:
         store(folder, lambda: _parse(name, files))
@@ -77,7 +85,10 @@ def _on_this_machine(name: str, path: Path | None) -> dict[str, Found]:
         place = Path(given).expanduser()
         if not place.exists():
             raise InputError(f"FEDQUORUM_DATA is {given}, but there is no such folder; correct or unset it")
-        return find(name, place)
+        try:
+            return find(name, place)
+        except Elsewhere:
+            pass  # other people's files in a folder that is not for this data set alone
     return {}
 
 

@@ -10,6 +10,7 @@ from fedquorum.datasets.dataset import Dataset
 from fedquorum.datasets.streams import stream
 from fedquorum.errors import InputError
 
+MOST = 10**6
 PARTITIONS = ("natural", "q", "iid", "dirichlet", "shards")
 
 
@@ -45,6 +46,10 @@ def partition(
         raise InputError(f"partition {kind!r} needs a count, the number of clients")
     if count < 2:
         raise InputError(f"partition {kind!r} has count {count}; a federation needs at least 2 clients")
+    if count > len(dataset.y):
+        raise InputError(
+            f"partition {kind!r} has count {count}, but there are only {len(dataset.y)} examples to deal out"
+        )
     if kind == "q":
         client = by_degree(dataset.y, dataset.classes, count, 0.5 if q is None else q, seed)
         remedy = "take fewer clients or a q nearer to 1 / classes"

@@ -15,7 +15,7 @@ from fedquorum.errors import InputError
 from fedquorum.federation import Federation
 from fedquorum.platform_class import platform_class
 from fedquorum.runs import Run, Shard, ShardDamaged, Task, read_parameters, read_shard, write_shard
-from fedquorum.training.algorithm import BaseAlgorithm, model_seed
+from fedquorum.training.algorithm import BaseAlgorithm, model_seed, one_line
 
 ARRAYS = ("x", "y", "offsets", "isolated", "test_x")
 
@@ -45,7 +45,13 @@ def save_job(job: Job, folder: Path) -> None:
         job.run,
         job.device,
     )
-    (folder / "job.pkl").write_bytes(cloudpickle.dumps(rest))
+    try:
+        packed = cloudpickle.dumps(rest)
+    except Exception as error:  # a lock, an open file, a generator: each fails in its own way
+        raise InputError(
+            f"the algorithm cannot be sent to worker processes ({type(error).__name__}: {error}); make what it holds inside it"
+        ) from None
+    (folder / "job.pkl").write_bytes(packed)
 
 
 def load_job(folder: Path) -> Job:
@@ -80,15 +86,15 @@ def prepare(job: Job) -> Callable[[Task, Callable[[int], None]], int]:
         seeds = [model_seed(job.seed, row) for row in rows]
         for model, result in zip(task.models, train(rows, seeds), strict=True):
             votes.append(result.labels.astype(dtype))
-            failures.append(result.failure or "")
+            failures.append(one_line(result.failure or ""))
             parameters.append(dict(result.parameters or {}))
             learnt(model)
         shard = Shard(np.array(task.models, dtype=np.int64), np.stack(votes), tuple(failures), platform)
-        held = _held(job.run, task.shard)
+        held, kept = _held(job.run, task.shard, keep)
         if held is not None:
             shard = _merged(held, shard)
             if keep:
-                both = dict(zip(held.models.tolist(), read_parameters(job.run, task.shard, held), strict=True))
+                both = dict(zip(held.models.tolist(), kept, strict=True))
                 both |= dict(zip(task.models, parameters, strict=True))
                 parameters = [both[model] for model in shard.models.tolist()]
         write_shard(job.run, task.shard, shard, parameters if keep else None)
@@ -110,11 +116,13 @@ def _find(device: str) -> None:
         ) from None
 
 
-def _held(run: Run, number: int) -> Shard | None:
+def _held(run: Run, number: int, keep: bool) -> tuple[Shard | None, list[dict[str, np.ndarray]]]:
+    """What the shard holds already; nothing where `runs.missing` found it damaged, or its parameters."""
     try:
-        return read_shard(run, number)
+        shard = read_shard(run, number)
+        return shard, read_parameters(run, number, shard) if shard is not None and keep else []
     except ShardDamaged:
-        return None
+        return None, []
 
 
 def _merged(held: Shard, new: Shard) -> Shard:

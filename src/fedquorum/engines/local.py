@@ -21,6 +21,7 @@ from fedquorum.errors import InputError, MachineError
 from fedquorum.runs import Task, make_folder, remove_leftovers
 
 DEVICES = {"cpu": "cpu", "gpu": "cuda", "tpu": "tpu"}  # and what JAX calls their platforms
+CACHES = ("JAX_COMPILATION_CACHE_DIR", "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS")
 DEATHS = 3  # of workers on one shard, before the run gives up
 
 
@@ -59,7 +60,10 @@ def worker_environment(device: str = "cpu") -> dict[str, str]:
     """
     if device not in DEVICES:
         raise InputError(f"--device {device}: unknown; there are {', '.join(DEVICES)}")
-    environment = dict(os.environ)
+    # How a user's shell sets up JAX is not part of a run: two numerics must not meet in one.
+    environment = {
+        name: value for name, value in os.environ.items() if name != "XLA_FLAGS" and not name.startswith("JAX_")
+    } | {name: os.environ[name] for name in CACHES if name in os.environ}
     for name in ("PJRT_NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         environment[name] = "1"
     environment["JAX_PLATFORMS"] = DEVICES[device]

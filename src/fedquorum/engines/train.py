@@ -38,9 +38,19 @@ def train(
     For a run that is kept and can be resumed, use `fedquorum run`.
     """
     design = subsamples.design if isinstance(subsamples, Subsamples) else None
-    members = np.sort(np.asarray(subsamples), axis=1)
-    if members.ndim != 2 or members.size == 0 or members.min() < 0 or members.max() >= federation.n:
+    members = np.asarray(subsamples)
+    if (
+        members.ndim != 2
+        or members.size == 0
+        or members.dtype.kind not in "iu"
+        or members.min() < 0
+        or members.max() >= federation.n
+    ):
         raise InputError(f"subsamples must be an N x k array of client numbers 0 to {federation.n - 1}")
+    members = np.sort(members, axis=1)
+    twice = (members[:, 1:] == members[:, :-1]).any(axis=1)
+    if twice.any():
+        raise InputError(f"subsample {int(twice.argmax())} holds a client twice")
     if isinstance(subsamples, Subsamples) and subsamples.n != federation.n:
         raise InputError(
             f"the subsamples were drawn from n={subsamples.n} clients, but the federation has {federation.n}"

@@ -44,10 +44,17 @@ def main() -> None:
         say(error=str(error), kind=type(error).__name__)
     except Exception as error:
         traceback.print_exc()
+        if _out_of_memory(error):  # as if the system had ended this process: another may find more, so try again
+            sys.stderr.flush()
+            os._exit(1)
         say(error=f"{type(error).__name__}: {error}".splitlines()[0], kind="MachineError")
     finally:
         if os.getppid() != parent:  # it was killed and could not tidy up
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def _out_of_memory(error: Exception) -> bool:
+    return isinstance(error, MemoryError) or "RESOURCE_EXHAUSTED" in str(error)
 
 
 if __name__ == "__main__":

@@ -11,7 +11,9 @@ from typing import Any
 
 from fedquorum.certificates import names_for, probability
 from fedquorum.errors import InputError
+from fedquorum.federation import MAX_CLASSES
 from fedquorum.plan.votes import Draw, Terms, fewest_votes, highest_level
+from fedquorum.votes import MAX_CLIENTS
 
 SIZES = (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 # `distinct` is listed from this part of all subsamples on; with a smaller part it differs from `independent` by about a vote.
@@ -116,14 +118,14 @@ def make_plan(
     [('independent', 'paper', 60, 395), ('independent', 'ideal', 60, 396), ('independent', 'served', 54, 370),
      ('independent', 'membership', 22, 473), ('balanced', 'membership', 49, 351), ('disjoint', 'membership', 49, 71)]
     """
-    for name, value, least in (
-        ("clients", clients, 1),
-        ("models", models, 1),
-        ("inputs", inputs, 1),
-        ("classes", classes, 2),
+    for name, value, least, most in (
+        ("clients", clients, 1, MAX_CLIENTS),
+        ("models", models, 1, 10**6),
+        ("inputs", inputs, 1, 10**12),
+        ("classes", classes, 2, MAX_CLASSES),
     ):
-        if value < least:
-            raise InputError(f"'{name}' is {value}; it must be at least {least}")
+        if not least <= value <= most:
+            raise InputError(f"'{name}' is {value}; it must be {least} to {most}")
     if tolerate is not None and not 0 <= tolerate < clients:
         raise InputError(f"'tolerate' is {tolerate}; of {clients} clients 0 to {clients - 1} can be malicious")
     if size is not None and not 1 <= size <= clients:

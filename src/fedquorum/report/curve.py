@@ -36,7 +36,7 @@ def print_curve(console: Console, summary: Mapping[str, Mapping[str, Any]]) -> N
         if shares:
             table.add_column("largest m hold", justify="right")
         first = "ideal" if "ideal" in curves else next(iter(curves))
-        table.add_column(f"[dim]{first}[/]", min_width=BAR)
+        table.add_column(Text(first, style="dim"), min_width=BAR)
         for m in rows_shown(max(entry["highest_level"] for entry in summary.values())):
             bar = Text("█" * round(curves[first][m] * BAR), style="green")
             data = [f"{math.ceil(1000 * shares[m] - 1e-9) / 10:.1f} %"] if shares else []  # against us is up
@@ -54,7 +54,7 @@ def print_curve(console: Console, summary: Mapping[str, Mapping[str, Any]]) -> N
             f"n = {entry['n']}, k = {entry['k']}, N = {entry['N']}, d = {entry['d']}, design {entry['design']}{risks}"
         )
         console.print(
-            f"[bold]{name}[/] ({level}{abstained}; {facts}): {entry['statement']}", highlight=False, soft_wrap=True
+            Text.assemble((name, "bold"), f" ({level}{abstained}; {facts}): {entry['statement']}"), soft_wrap=True
         )
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from fedquorum.certificates import Certificate, exactly
+from fedquorum.certificates import NAMES, Certificate, exactly
 from fedquorum.runs import Run, make_folder, write_whole
 from fedquorum.votes import Votes
 
@@ -25,13 +25,16 @@ def write_certificates(
     `notes` are facts about the run that each certificate's entry repeats, such as isolated clients.
     """
     make_folder(folder / "certificates")
-    for path in (folder / "certificates").glob("*"):
-        if path.suffix in (".csv", ".parquet") and path.stem not in {each.name for each in certificates}:
-            path.unlink()  # of another call, perhaps of other votes: summary.json no longer says what it claims
+    for name in set(NAMES) - {certificate.name for certificate in certificates}:
+        for ending in (
+            "csv",
+            "parquet",
+        ):  # of another call, perhaps of other votes: summary.json says no more what it claims
+            (folder / "certificates" / f"{name}.{ending}").unlink(missing_ok=True)
     summary = {certificate.name: summarise(certificate, labels) | dict(notes) for certificate in certificates}
     for certificate in certificates:
-        write_whole(folder / "certificates" / f"{certificate.name}.csv", _csv(certificate))
-        write_whole(folder / "certificates" / f"{certificate.name}.parquet", _parquet(certificate))
+        write_whole(folder / "certificates" / f"{certificate.name}.csv", csv_of(certificate))
+        write_whole(folder / "certificates" / f"{certificate.name}.parquet", parquet_of(certificate))
     write_whole(folder / "summary.json", readable_json(summary).encode())
     return summary
 
@@ -107,22 +110,29 @@ def readable_json(content: Any) -> str:
     return lines(content, "") + "\n"
 
 
-def _csv(certificate: Certificate) -> bytes:
+def csv_of(certificate: Certificate) -> bytes:
+    """The content of a certificate's CSV file: a line per input."""
     rows = zip(range(certificate.d), certificate.label.tolist(), certificate.level.tolist(), strict=True)
     return ("index,label,level\n" + "".join(f"{i},{label},{level}\n" for i, label, level in rows)).encode()
 
 
-def _parquet(certificate: Certificate) -> bytes:
-    import pyarrow as pa
+def parquet_of(certificate: Certificate) -> bytes:
+    """The content of a certificate's Parquet file: the same, with the statement."""
     import pyarrow.parquet as pq
 
-    table = pa.table(
+    content = io.BytesIO()
+    pq.write_table(table_of(certificate), content)
+    return content.getvalue()
+
+
+def table_of(certificate: Certificate) -> Any:
+    """Labels and levels as an Arrow table, whose metadata say what they claim."""
+    import pyarrow as pa
+
+    return pa.table(
         {
             "index": pa.array(np.arange(certificate.d, dtype=np.int64)),
             "label": pa.array(certificate.label.astype(np.int32)),
             "level": pa.array(certificate.level.astype(np.int32)),
         }
     ).replace_schema_metadata({"certificate": certificate.name, "statement": certificate.statement})
-    content = io.BytesIO()
-    pq.write_table(table, content)
-    return content.getvalue()

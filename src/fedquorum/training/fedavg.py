@@ -14,6 +14,8 @@ from fedquorum.errors import InputError
 from fedquorum.training.algorithm import Learned, Trainer, failed
 
 if TYPE_CHECKING:
+    import jax
+
     from fedquorum.federation import Federation
 
 AGGREGATIONS = ("mean",)
@@ -27,7 +29,8 @@ class FedAvg:
     (uniform, with replacement), and send g_i = w_i - w; Agg is the mean weighted by how many rows each client holds.
     `model` is any object with `init(key, x)` and `apply(parameters, x)`; `optimizer` an Optax transformation, started
     afresh in each round (by default plain SGD at `learning_rate`). `lanes` is how many clients train side by side:
-    1 on a CPU, where one client's working set should stay in the cache; hundreds on a GPU.
+    1 on a CPU, where one client's working set should stay in the cache; hundreds on a GPU. Several devices take a group
+    of lanes each.
 
     >>> from fedquorum.federation import Federation
     >>> from fedquorum.training.models import linear
@@ -71,18 +74,15 @@ class FedAvg:
         return optax.sgd(self.learning_rate) if self.optimizer is None else self.optimizer
 
     def trainer(self, federation: Federation) -> Trainer:
-        """Put the data on the device and prepare the two compiled functions (learn, predict), once per process."""
+        """Put the data on every device and prepare the two compiled functions (learn, predict), once per process."""
         import jax
 
         from fedquorum.training import aggregation, rounds
         from fedquorum.training.compiling import compiler_options
 
         # device_put takes an aligned array of the CPU's memory (a mapped file, for one) as it is, without a copy
-        x, test_x = (
-            jax.device_put(np.asarray(federation.x)),
-            jax.device_put(np.asarray(federation.test_x)),
-        )
-        y = jax.device_put(np.asarray(federation.y, dtype=np.int32))
+        arrays = federation.x, np.asarray(federation.y, dtype=np.int32), federation.test_x
+        data = [tuple(jax.device_put(np.asarray(array), device) for array in arrays) for device in jax.devices()]
         self._check_model(federation.x.shape[1:], int(federation.classes or 0))
         # lanes beyond the k clients of one model go to further models
         learn = partial(rounds.learn, self, getattr(aggregation, self.aggregation))
@@ -91,37 +91,38 @@ class FedAvg:
         learn_many = compiled(jax.vmap(learn, in_axes=(None, None, 0, 0, 0, 0)))
         predict = compiled(partial(rounds.predict, self.model))
 
+        def begin(members: np.ndarray, halves: np.ndarray, group: int, x: jax.Array, y: jax.Array) -> list[Any]:
+            if group == 1:
+                return [learn_one(x, y, *(part[0] for part in addresses(federation, members)), halves[0])]
+            # one compiled size: the last, smaller group is filled up with copies of its first model
+            filled = np.resize(np.arange(len(members)), group)
+            stacked = learn_many(x, y, *addresses(federation, members[filled]), halves[filled])
+            return [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(members))]
+
+        def end(w: Any, member: np.ndarray, test_x: jax.Array) -> Learned:
+            parameters = flat(w)
+            if federation.isolated[member].all():
+                return failed(federation, "every client of the subsample is isolated")
+            if not all(np.isfinite(leaf).all() for leaf in parameters.values()):
+                return failed(federation, "it diverged: a parameter is not a finite number", parameters)
+            return Learned(np.asarray(predict(w, test_x)), parameters)
+
         def train(subsamples: np.ndarray, seeds: Sequence[int]) -> Iterator[Learned]:
             subsamples = np.sort(np.asarray(subsamples, dtype=np.int64), axis=1)
             if len(subsamples) != len(seeds):
                 raise InputError(f"there are {len(subsamples)} subsamples but {len(seeds)} seeds")
+            halves = np.array([divmod(int(seed) % 2**64, 2**32) for seed in seeds], dtype=np.uint32)
             group = max(1, self.lanes // max(1, subsamples.shape[1]))
-            for first in range(0, len(subsamples), group):
-                members = subsamples[first : first + group]
-                count = len(members)
-                halves = np.array(
-                    [divmod(int(s) % 2**64, 2**32) for s in seeds[first : first + group]],
-                    dtype=np.uint32,
-                )
-                if group == 1:
-                    learned = [
-                        learn_one(
-                            x,
-                            y,
-                            *(part[0] for part in addresses(federation, members)),
-                            halves[0],
-                        )
-                    ]
-                else:
-                    # one compiled size: the last, smaller group is filled up with copies of its first model
-                    filled = np.resize(np.arange(count), group)
-                    stacked = learn_many(x, y, *addresses(federation, members[filled]), halves[filled])
-                    learned = [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(count)]
-                for w, member in zip(learned, members, strict=True):
-                    if federation.isolated[member].all():
-                        yield failed(federation, "every client of the subsample is isolated")
-                    else:
-                        yield Learned(np.asarray(predict(w, test_x)), flat(w))
+            groups = [slice(first, first + group) for first in range(0, len(subsamples), group)]
+            # a group at a time for each device: all of them are begun before the first is waited for
+            for wave in range(0, len(groups), len(data)):
+                begun = [
+                    (begin(subsamples[those], halves[those], group, x, y), subsamples[those], test_x)
+                    for those, (x, y, test_x) in zip(groups[wave : wave + len(data)], data, strict=False)
+                ]
+                for models, members, test_x in begun:
+                    for w, member in zip(models, members, strict=True):
+                        yield end(w, member, test_x)
 
         return train
 
