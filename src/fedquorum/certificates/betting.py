@@ -43,24 +43,28 @@ def levels_by_betting(
     for m in range(n - k + 1):
         if 2 * hit(n, k, m) >= every:
             break  # no gap is larger than M
-        alive = alive[_denied(n, k, N, m, most[alive], second[alive], gamma if m else gate)]
+        alive = alive[denied(n, k, N, m, most[alive], second[alive], gamma if m else gate)]
         if not len(alive):
             break
         levels[alive] = m
     return levels
 
 
-def _denied(n: int, k: int, N: int, m: int, most: np.ndarray, second: np.ndarray, gamma: Fraction) -> np.ndarray:
-    """Whether E >= 1/gamma: by logarithms where these are clear, by integers where they are not."""
+def denied(n: int, k: int, N: int, m: int, most: np.ndarray, second: np.ndarray, gamma: Fraction) -> np.ndarray:
+    """Whether E >= 1/gamma for level m, for each pair: by logarithms where these are clear, by integers where they are not.
+
+    >>> denied(1000, 10, 500, 33, np.array([400, 380]), np.array([25, 45]), Fraction(45, 10**9)).tolist()
+    [True, False]
+    """
     factors, whole = factors_of(n, k, m)
     logs = np.array([[log(factor) - log(whole) for factor in each] for each in factors])
     evidence = _evidence(logs, most, N - most - second, second)
     target = log(gamma.denominator) - log(gamma.numerator)
-    denied: np.ndarray = evidence > target
+    found: np.ndarray = evidence > target
     # A difference of logarithms is off by a few units in the last place of log M, 1e-14, and stands N times in the sum.
     for i in np.nonzero(np.abs(evidence - target) <= MARGIN * (N + target))[0]:
-        denied[i] = exactly_denied(n, k, N, m, int(most[i]), int(second[i]), gamma)
-    return denied
+        found[i] = exactly_denied(n, k, N, m, int(most[i]), int(second[i]), gamma)
+    return found
 
 
 def _evidence(logs: np.ndarray, most: np.ndarray, others: np.ndarray, second: np.ndarray) -> np.ndarray:

@@ -25,20 +25,27 @@ def level_of_votes(n: int, k: int, N: int, design: str, alpha: Fraction, gate: F
     >>> level_of_votes(1000, 10, 500, "independent", Fraction(1, 10**7))[[308, 309, 400, 500]].tolist()
     [-1, 0, 21, 60]
     """
-    every = comb(n, k)
 
     @cache
-    def needed(m: int, risk: Fraction = alpha) -> int:
-        majority = every // 2 + hit(n, k, m)
-        if design == "independent":
-            # Algorithm 2 also asks for p_lower > 1/2, which is more than `lower > M//2` when M is odd: halves of models.
-            return votes_needed(max(2 * majority, every), 2 * every, N, design, risk)
-        return votes_needed(majority, every, N, design, risk)
+    def needed(m: int) -> int:
+        return votes_for_level(n, k, N, design, m, alpha)
 
     levels = np.array([bisect_right(range(n - k + 1), votes, key=needed) - 1 for votes in range(N + 1)], dtype=np.int64)
-    if design == "distinct":
-        # Without this a single vote could certify each of three labels that have a third of an odd M.
-        levels[:2] = ABSTAIN
     if gate is not None:
-        levels[: needed(0, gate)] = ABSTAIN
+        levels[: votes_for_level(n, k, N, design, 0, gate)] = ABSTAIN
     return levels
+
+
+def votes_for_level(n: int, k: int, N: int, design: str, m: int, alpha: Fraction) -> int:
+    """The fewest votes that level m costs; N + 1 if not even N votes buy it.
+
+    >>> [votes_for_level(1000, 10, 500, "independent", m, Fraction(1, 10**7)) for m in (0, 21, 60, 61)]
+    [309, 399, 500, 501]
+    """
+    every = comb(n, k)
+    majority = every // 2 + hit(n, k, m)
+    if design == "independent":
+        # Algorithm 2 also asks for p_lower > 1/2, which is more than `lower > M//2` when M is odd: halves of models.
+        return votes_needed(max(2 * majority, every), 2 * every, N, design, alpha)
+    # Without the two a single vote could certify each of three labels that have a third of an odd M.
+    return max(2, votes_needed(majority, every, N, design, alpha))

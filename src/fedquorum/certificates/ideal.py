@@ -80,11 +80,28 @@ def level_of_pairs(
     [60, 21, 33]
     """
     alone = level_of_votes(n, k, N, design, VOTES * risk, gate=VOTES_GATE * risk / 2)[most]
-    if design == "distinct" and LARGE_PART * comb(n, k) <= N:
-        # two bounds can be wrong for the label, and at the gate one for each label and two for the leader
-        gate, gamma = RUNNER_UP_GATE * risk / (classes + 2), RUNNER_UP * risk / 2
-        ahead = levels_by_two_bounds(n, k, N, most, second, gate, gamma)
-    else:
-        ahead = levels_by_betting(n, k, N, most, second, RUNNER_UP_GATE * risk / classes, RUNNER_UP * risk)
+    by = levels_by_two_bounds if by_two_bounds(n, k, N, design) else levels_by_betting
+    ahead = by(n, k, N, most, second, *lead_risks(n, k, N, design, classes, risk))
     better: np.ndarray = np.maximum(alone, ahead)
     return better
+
+
+def by_two_bounds(n: int, k: int, N: int, design: str) -> bool:
+    """Whether the lead is judged by two bounds, not by betting: for `distinct` draws of a good part of all models.
+
+    >>> by_two_bounds(30, 2, 300, "distinct"), by_two_bounds(30, 2, 300, "independent")
+    (True, False)
+    """
+    return design == "distinct" and LARGE_PART * comb(n, k) <= N
+
+
+def lead_risks(n: int, k: int, N: int, design: str, classes: int, risk: Fraction) -> tuple[Fraction, Fraction]:
+    """The failure probabilities of the gate and of the other levels, for each single test of the lead.
+
+    >>> lead_risks(1000, 10, 500, "independent", 10, Fraction(1, 10**7)) == (Fraction(4, 10**10), Fraction(45, 10**9))
+    True
+    """
+    if by_two_bounds(n, k, N, design):
+        # two bounds can be wrong for the label, and at the gate one for each label and two for the leader
+        return RUNNER_UP_GATE * risk / (classes + 2), RUNNER_UP * risk / 2
+    return RUNNER_UP_GATE * risk / classes, RUNNER_UP * risk

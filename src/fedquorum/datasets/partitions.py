@@ -46,10 +46,8 @@ def partition(
         raise InputError(f"partition {kind!r} needs a count, the number of clients")
     if count < 2:
         raise InputError(f"partition {kind!r} has count {count}; a federation needs at least 2 clients")
-    if count > len(dataset.y):
-        raise InputError(
-            f"partition {kind!r} has count {count}, but there are only {len(dataset.y)} examples to deal out"
-        )
+    if count > MOST:
+        raise InputError(f"partition {kind!r} has count {count}; at most {MOST} clients can be certified")
     if kind == "q":
         client = by_degree(dataset.y, dataset.classes, count, 0.5 if q is None else q, seed)
         remedy = "take fewer clients or a q nearer to 1 / classes"

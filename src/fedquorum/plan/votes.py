@@ -16,8 +16,9 @@ from math import ceil, comb
 import numpy as np
 
 from fedquorum.certificates import betting, ideal
+from fedquorum.certificates.clopper_pearson import votes_for_level
 from fedquorum.certificates.served import models_hit
-from fedquorum.certificates.tails import tails, votes_needed
+from fedquorum.certificates.tails import tails
 from fedquorum.certificates.theorem import hit
 from fedquorum.certificates.two_bounds import levels_by_two_bounds
 
@@ -148,12 +149,7 @@ def _hits(draw: Draw, m: int, delta: Fraction) -> int:
 
 @lru_cache(maxsize=2**12)
 def _alone(draw: Draw, m: int, risk: Fraction) -> int:
-    """The votes that `clopper_pearson.level_of_votes` asks for level m."""
-    every = comb(draw.n, draw.k)
-    majority = every // 2 + hit(draw.n, draw.k, m)
-    if draw.design == "independent":
-        return votes_needed(max(2 * majority, every), 2 * every, draw.N, draw.design, risk)
-    return max(2, votes_needed(majority, every, draw.N, draw.design, risk))
+    return votes_for_level(draw.n, draw.k, draw.N, draw.design, m, risk)
 
 
 def _ahead(draw: Draw, m: int, risk: Fraction, terms: Terms) -> Callable[[int], bool]:
@@ -162,20 +158,20 @@ def _ahead(draw: Draw, m: int, risk: Fraction, terms: Terms) -> Callable[[int], 
     every = comb(n, k)
     if 2 * hit(n, k, m) >= every:
         return lambda votes: False
-    if draw.design == "distinct" and ideal.LARGE_PART * every <= N:
+    if ideal.by_two_bounds(n, k, N, draw.design):
         return lambda votes: _level_by_two_bounds(draw, votes, _second(N, votes, terms), risk, terms.classes) >= m
     most = np.arange(N + 1)
     second = np.array([_second(N, votes, terms) for votes in most.tolist()])
-    gate, gamma = ideal.RUNNER_UP_GATE * risk / terms.classes, ideal.RUNNER_UP * risk
+    gate, gamma = ideal.lead_risks(n, k, N, draw.design, terms.classes, risk)
     levels = {0: gate, m: gamma if m else gate}
-    denied = [betting._denied(n, k, N, level, most, second, each) for level, each in levels.items()]
+    denied = [betting.denied(n, k, N, level, most, second, each) for level, each in levels.items()]
     enough = np.logical_and.reduce(denied)
     return lambda votes: bool(enough[votes])
 
 
 @lru_cache(maxsize=4096)
 def _level_by_two_bounds(draw: Draw, most: int, second: int, risk: Fraction, classes: int) -> int:
-    gate, gamma = ideal.RUNNER_UP_GATE * risk / (classes + 2), ideal.RUNNER_UP * risk / 2
+    gate, gamma = ideal.lead_risks(draw.n, draw.k, draw.N, draw.design, classes, risk)
     level = levels_by_two_bounds(draw.n, draw.k, draw.N, np.array([most]), np.array([second]), gate, gamma)
     return int(level[0])
 
