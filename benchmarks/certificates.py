@@ -69,7 +69,9 @@ def main() -> None:
     rows.append((f"membership, exact, 2,576 x 435, n = 30, {cores} processes", exact, har, "membership"))
     print(f"| certificate | seconds | the second path, from {SAMPLE} inputs, over it |\n|---|---|---|")
     for text, taken, votes, name in rows:
-        print(f"| {text} | {taken:.2f} | {second_path(votes, name) / taken:,.1f} x |", flush=True)
+        # that the levels hold, not that they are the largest, which is most of the work of finding these
+        other = "" if votes is har else f"{second_path(votes, name) / taken:,.1f} x"
+        print(f"| {text} | {taken:.2f} | {other} |", flush=True)
     top = np.random.default_rng(0).integers(250, 501, 10_000_000)
     counts = np.zeros((len(top), 10), dtype=np.int32)
     counts[:, 0], counts[:, 1] = top, 500 - top
