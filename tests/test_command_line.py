@@ -214,3 +214,22 @@ def test_help_is_the_manual_and_quick_to_say() -> None:
     for name in ("run", "certify", "verify"):
         assert name in result.stdout
     assert result.stdout.strip().endswith("[]")
+
+
+def test_a_run_is_itself_however_it_is_spelled(command: Command, project: Project, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    assert command("run", project(), "--out", run, "--workers", 1)[0] == 0
+    (tmp_path / "link").symlink_to(run)
+    assert command("certify", run, "--out", tmp_path / "link")[0] == 0
+
+
+def test_certify_writes_into_no_folder_of_others(command: Command, project: Project, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        assert command("run", project(), "--out", tmp_path / name, "--workers", 1)[0] == 0
+    before = (tmp_path / "two" / "summary.json").read_bytes()
+    refused(command("certify", tmp_path / "one", "--out", tmp_path / "two"), "is a run folder")
+    assert (tmp_path / "two" / "summary.json").read_bytes() == before
+    (tmp_path / "home" / "certificates").mkdir(parents=True)
+    (tmp_path / "home" / "certificates" / "ideal.csv").write_text("mine")
+    refused(command("certify", tmp_path / "one", "--out", tmp_path / "home"), "holds other files")
+    assert (tmp_path / "home" / "certificates" / "ideal.csv").read_text() == "mine"

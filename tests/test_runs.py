@@ -33,7 +33,7 @@ RECORD: dict[str, Any] = {
     "algorithm": {"rounds": 3, "learning_rate": 0.1, "seed": 1},
     "certify": {"alpha": 0.001, "delta": 0.001},
     "output": {"keep_models": False, "models_per_shard": 4},
-    "run": {"clients": 5, "inputs": 6, "classes": 3, "fingerprint": "abc", "code": ""},
+    "run": {"clients": 5, "inputs": 6, "classes": 24, "fingerprint": "abc", "code": ""},
     "made_by": {"draw_commitment": "abc"},
 }
 

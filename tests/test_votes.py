@@ -1,5 +1,6 @@
 """Votes: what is accepted, what is refused and in which words, and that counting counts."""
 
+import dataclasses
 import zipfile
 
 import numpy as np
@@ -177,3 +178,10 @@ def test_classes_that_nobody_stated_are_not_written_as_if_somebody_had(tmp_path)
         save_votes(Votes([[0, 2]], [[0]], clients=2, classes=classes), tmp_path / "votes.npz")
         loaded = load_votes(tmp_path / "votes.npz")
         assert (loaded.classes, loaded.classes_stated) == (3, classes is not None)
+
+
+def test_classes_that_were_counted_stay_counted() -> None:
+    counted = Votes([[0, 1], [1, 2]], [[0], [1]], clients=3)
+    assert not counted.classes_stated
+    assert not dataclasses.replace(counted, design="distinct").classes_stated
+    assert dataclasses.replace(counted, classes=3, classes_stated=True).classes_stated

@@ -14,7 +14,7 @@ import typer
 import typer.core
 
 from fedquorum._version import __version__
-from fedquorum.errors import InputError, MachineError
+from fedquorum.errors import InputError, MachineError, one_line
 
 # Help is plain text here, but typer escapes its brackets for Rich wherever Rich is installed.
 typer.core.HAS_RICH = False
@@ -196,7 +196,7 @@ def main() -> NoReturn:
 
 
 def _end(code: int, message: str) -> NoReturn:
-    print(f"fedquorum: {' '.join(message.split())}", file=sys.stderr)
+    print(f"fedquorum: {one_line(message)}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 import warnings
 from collections.abc import Mapping, Sequence
@@ -23,7 +24,7 @@ from rich.text import Text
 from fedquorum.certificates import Certificate, certify, check_name, membership, names_for, probability
 from fedquorum.config import Config, load_config
 from fedquorum.datasets.cache import cache_folder
-from fedquorum.errors import InputError
+from fedquorum.errors import InputError, one_line
 from fedquorum.report.curve import down, print_curve
 from fedquorum.report.figures import write_curve
 from fedquorum.report.outputs import of_run, vote_accuracies, write_certificates
@@ -51,7 +52,7 @@ def _console() -> Console:
 
 
 def _warn(console: Console, text: str) -> None:
-    console.print(Text.assemble(("warning:", "yellow"), " ", text), soft_wrap=True)
+    console.print(Text.assemble(("warning:", "yellow"), " ", one_line(text)), soft_wrap=True)
 
 
 def run_command(
@@ -69,8 +70,10 @@ def run_command(
     config, folder = load_config(source, changes)
     names = _names_for(config)
     out = out or Path("runs") / (Path(source).stem if source.endswith(".toml") else source)
-    fresh = not out.exists()
-    others = {entry.name for entry in out.iterdir()} - {".lock", "shards"} if out.is_dir() else set()
+    # hidden files are our own: the lock, and what a killed process left
+    others = (
+        [entry for entry in out.iterdir() if entry.name != "shards" and entry.name[0] != "."] if out.is_dir() else []
+    )
     if others and not (out / "run.toml").exists():
         raise InputError(f"{out} holds other files and is not a run folder; choose another --out")
     old = read_record(out) if (out / "run.toml").exists() else None
@@ -82,13 +85,14 @@ def run_command(
             _warn(console, str(warning.message))
     experiment.record["certify"]["certificates"] = list(names)
     with locked(out):
+        fresh = not (out / "run.toml").exists()
         run = open_run(out, experiment.record)
         if isinstance(run.record["subsamples"]["seed"], str):
             committed = run.record["made_by"]["draw_commitment"]
             console.print(f"the draw is secret; its commitment, for the clients: {committed}", soft_wrap=True)
         if old is not None:
             _warn_of_platform(console, old, run.record)
-            _warn_of_another_look(console, old, run.record, out)
+            _warn_of_another_look(console, run)
         remove_leftovers(run)
         write_array(out / "subsamples.npy", experiment.subsamples.members)
         if experiment.federation.test_y is not None:
@@ -102,7 +106,7 @@ def run_command(
         except InputError:
             # found out only by a worker, which has everything at hand; leave nothing that a corrected command would trip over
             if fresh and not any((out / "shards").iterdir()):
-                shutil.rmtree(out)
+                shutil.rmtree(out, ignore_errors=True)
             raise
         votes, failures = votes_of(run)
         notes = notes_of(run, failures)
@@ -173,13 +177,17 @@ def _warn_of_platform(console: Console, old: Mapping[str, Any], new: Mapping[str
         )
 
 
-def _warn_of_another_look(console: Console, old: Mapping[str, Any], new: Mapping[str, Any], out: Path) -> None:
-    before, now = (record["subsamples"]["count"] for record in (old, new))
-    if before != now and (out / "summary.json").exists():
+def _warn_of_another_look(console: Console, run: Run) -> None:
+    try:
+        summary = json.loads((run.path / "summary.json").read_text(encoding="utf-8"))
+        before = {entry["N"] for entry in summary.values()} - {run.record["subsamples"]["count"]}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return  # nothing that could be read was certified
+    if before:
         _warn(
             console,
-            f"these votes were certified at N = {before} before: alpha and delta hold for one N that is chosen without looking "
-            "at the certificates of another (share them out over the looks that you take)",
+            f"these votes were certified at N = {min(before)} before: alpha and delta hold for one N that is chosen without "
+            "looking at the certificates of another (share them out over the looks that you take)",
         )
 
 
@@ -252,7 +260,7 @@ def certify_command(
     names = names or names_for(votes.design)
     for name in ("alpha", "delta"):
         probability(name, settings[name])
-    if out != source and out.is_dir() and any(out.iterdir()):
+    if out.is_dir() and any(out.iterdir()) and not out.samefile(source):
         if (out / "run.toml").exists():
             raise InputError(f"{out} is a run folder, with certificates of its own; choose another --out")
         if not (out / ".lock").exists():
@@ -286,14 +294,22 @@ def _report(
 
 def verify_command(source: Path, retrain: int, workers: int | None) -> bool:
     """`fedquorum verify`: True if everything that could be checked is as it should be."""
-    from fedquorum.verify import verify
+    from fedquorum.verify import Finding, verify
 
     console = _console()
     if retrain < 0:
         raise InputError(f"--retrain {retrain}: it must be 0 or more")
     good = True
-    for finding in verify(source, retrain, workers):
+    findings = verify(source, retrain, workers)
+    while True:
+        try:
+            finding = next(findings)
+        except StopIteration:
+            return good
+        except InputError as error:
+            if good:
+                raise
+            finding = Finding(None, str(error))  # what was found before is what the command must end with
         mark = {True: ("ok      ", "green"), False: ("MISMATCH", "red"), None: ("not checked", "yellow")}[finding.good]
-        console.print(Text.assemble(mark, " ", finding.text), soft_wrap=True)
+        console.print(Text.assemble(mark, " ", one_line(finding.text)), soft_wrap=True)
         good = good and finding.good is not False
-    return good

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -56,7 +57,7 @@ class Subsamples(_Section):
     size: Positive = 10
     count: Positive | Literal["all"] = 500
     design: Design = "independent"
-    seed: Seed | Literal["secret"] | Annotated[str, StringConstraints(pattern="^0x[0-9a-f]{32}$")] = "secret"
+    seed: Seed | Literal["secret"] | Annotated[str, StringConstraints(pattern="^0x[0-9a-f]{1,32}$")] = "secret"
 
 
 class Algorithm(_Section):
@@ -168,7 +169,7 @@ def check_config(content: Mapping[str, Any], source: str) -> Config:
 
 SEVERAL_KINDS = {
     "subsamples.count": 'it must be an integer of at least 1, or "all"',
-    "subsamples.seed": 'it must be "secret", an integer of at least 0, or a revealed secret, "0x" and 32 hexadecimal digits',
+    "subsamples.seed": 'it must be "secret", an integer of at least 0, or a revealed secret such as "0x1f"',
 }
 
 
@@ -191,7 +192,7 @@ def _apply(content: dict[str, Any], change: str) -> None:
         raise InputError(f"--set {change}: write SECTION.KEY=VALUE, for example --set algorithm.rounds=80")
     try:
         parsed = tomllib.loads(f"value = {value}", parse_float=Decimal)["value"]
-        if key.strip() == "subsamples.seed" and value.strip().startswith("0x"):
+        if key.strip() == "subsamples.seed" and re.fullmatch("0x[0-9a-f]{32}", value.strip()):
             parsed = value.strip()  # a revealed secret, which TOML would read as a number
     except (ValueError, RecursionError):
         parsed = value  # a bare word is a string

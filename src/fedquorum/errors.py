@@ -13,6 +13,15 @@ UNREADABLE = (
 )
 
 
+def one_line(text: str) -> str:
+    """Text that others may have chosen, as it can be shown: no line of its own, no control of the terminal.
+
+    >>> one_line("two\\nlines\\x1b[2K")
+    'two lines [2K'
+    """
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
 class InputError(ValueError):
     """The user's input is wrong. The message says what, where and what to do; the command exits with 2."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+import os
 import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -66,7 +67,9 @@ def resolve(
         "code": code_of(config.algorithm, folder),
     }
     record["made_by"] = {
-        "folder": str(folder.resolve()),  # where the paths of [data] and [algorithm] begin
+        "folder": os.fsencode(folder.resolve()).decode(
+            "utf-8", "backslashreplace"
+        ),  # where the paths of [data] and [algorithm] begin
         "fedquorum": __version__,
         "draw_commitment": commitment(seed),
     } | platform_class(device)
@@ -112,7 +115,7 @@ def _federation(config: Config, folder: Path) -> tuple[Federation, dict[str, Any
         options[key] = default if getattr(wanted, key) is None else getattr(wanted, key)
     client, clients = datasets.partition(data, kind, count=count, seed=wanted.seed, **options)
     federation = Federation(data.x, data.y, client, data.test_x, data.test_y, data.classes, clients)
-    return federation, {"partition": kind, "count": federation.n} | options
+    return federation, {"partition": kind, "count": federation.n} | ({"q": options["q"]} if kind == "q" else {})
 
 
 def _resolve(path: str, folder: Path) -> Path:
@@ -123,8 +126,10 @@ def base_algorithm(section: Algorithm, folder: Path, classes: int, lanes: int = 
     """The base algorithm that a configuration names; this runs the user's own file, where it names one."""
     from fedquorum.training.plain import Plain
 
-    if section.name != "fedavg":
-        own = _own(section.name, "algorithm.name", folder)
+    own = None if section.name == "fedavg" else _own(section.name, "algorithm.name", folder)
+    if section.time_limit is not None and (own is None or hasattr(own, "trainer")):
+        raise InputError("'algorithm.time_limit' is for a plain function of your own; FedAvg and trainers have none")
+    if own is not None:
         if hasattr(own, "trainer"):
             return own  # type: ignore[no-any-return]
         return Plain(own) if section.time_limit is None else Plain(own, section.time_limit)

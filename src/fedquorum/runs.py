@@ -30,7 +30,7 @@ from typing import Any
 import numpy as np
 
 from fedquorum.errors import InputError, MachineError
-from fedquorum.federation import Federation
+from fedquorum.federation import MAX_CLASSES, Federation
 from fedquorum.votes import Votes
 
 # What models depend on. Not the number of models, and not where the data were found: their fingerprint is in [run].
@@ -137,9 +137,14 @@ def open_run(path: Path, record: Mapping[str, Any]) -> Run:
     record = {name: {k: v for k, v in table.items() if v is not None} for name, table in record.items()}
     make_folder(path / "shards")
     learnt = any((path / "shards").iterdir())
-    if (path / "run.toml").exists() and learnt:
-        differences = _differences(identity(read_record(path)), identity(record))
-        if differences:
+    if (path / "run.toml").exists():
+        old = identity(read_record(path))
+        differences = _differences(old, identity(record))
+        # where nothing was learnt, nothing is lost, but clients may know the commitment to a secret seed already
+        committed = old.get("subsamples.seed", "").startswith("0x")
+        if differences and (
+            learnt or (committed and old["subsamples.seed"] != identity(record).get("subsamples.seed"))
+        ):
             raise InputError(
                 f"{path} was made under another configuration ({'; '.join(differences)}); "
                 "choose another --out, or use the old configuration"
@@ -265,10 +270,12 @@ def _is_sound(run: Run, number: int, shard: Shard) -> bool:
     models, votes = shard.models, shard.votes
     if not (models.ndim == 1 and models.dtype.kind == "i" and votes.ndim == 2 and votes.dtype.kind in "iu"):
         return False
-    inputs = run.record.get("run", {}).get("inputs", votes.shape[1])
+    facts = run.record.get("run", {})  # of a run that is no folder's, nothing is known
     return bool(
         len(models) == len(votes) == len(shard.failures) > 0
-        and votes.shape[1] == inputs
+        and votes.shape[1] == facts.get("inputs", votes.shape[1])
+        and votes.min(initial=0) >= 0
+        and votes.max(initial=0) < facts.get("classes", MAX_CLASSES)
         and (np.diff(models) > 0).all()
         and number * per_shard <= models[0]
         and models[-1] < (number + 1) * per_shard

@@ -94,7 +94,7 @@ def draw(
     if count < 1:
         raise InputError(f"count={count}: at least 1 subsample must be drawn")
     if count > MOST:
-        raise InputError(f"{count} subsamples are too many to train; at most {MOST} can be drawn")
+        raise InputError(f"there are too many subsamples to train: more than {MOST}")
     seed = secrets.randbits(128) if seed is None else _integer("seed", seed)
     if seed < 0:
         raise InputError(f"seed={seed}: a seed must not be negative")

@@ -5,7 +5,7 @@ This room needs NumPy only, so that votes of any origin can be certified.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +64,7 @@ class Votes:
     labels: np.ndarray | None = None
     classes: int | None = None
     design: str | None = None
-    classes_stated: bool = field(init=False)
+    classes_stated: bool = True
 
     def __post_init__(self) -> None:
         def put(name: str, value: Any) -> None:
@@ -111,7 +111,7 @@ class Votes:
         for name, array in (("votes", votes), ("labels", labels)):
             if array is not None and (array.min() < 0 or array.max() >= classes):
                 raise InputError(f"'{name}' holds a label outside the classes 0 to {classes - 1}")
-        stated = self.classes is not None
+        stated = self.classes is not None and self.classes_stated
         design = None if self.design is None else str(self.design)
         if design is not None and design not in DESIGNS:
             raise InputError(f"'design' is {design!r}; it must be one of {', '.join(DESIGNS)}")

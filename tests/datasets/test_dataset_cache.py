@@ -49,7 +49,7 @@ def test_nothing_is_left_of_a_parse_that_failed(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        store(tmp_path / "set", parse)
+        store(tmp_path / "set", ("x", "y"), parse)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -63,7 +63,7 @@ def test_two_writers_at_once_both_end_with_the_whole_set(tmp_path: Path) -> None
 
     def write() -> None:
         try:
-            store(tmp_path / "set", parse)
+            store(tmp_path / "set", ("x", "y"), parse)
         except BaseException as error:
             failures.append(error)
 
@@ -73,22 +73,22 @@ def test_two_writers_at_once_both_end_with_the_whole_set(tmp_path: Path) -> None
     for writer in writers:
         writer.join()
     assert failures == []
-    assert [file.name for file in tmp_path.iterdir()] == ["set"]
-    assert arrays(tmp_path / "set")["x"].tolist() == [0, 1, 2, 3, 4]
+    assert sorted(file.name for file in (tmp_path / "set").iterdir()) == ["x.npy", "y.npy"]
+    assert arrays(tmp_path / "set", ["x", "y"])["x"].tolist() == [0, 1, 2, 3, 4]
 
 
 def test_a_damaged_cache_says_which_folder_to_delete(tmp_path: Path) -> None:
-    store(tmp_path / "set", lambda: {"x": np.arange(1000)})
+    store(tmp_path / "set", ["x"], lambda: {"x": np.arange(1000)})
     file = tmp_path / "set" / "x.npy"
     file.write_bytes(file.read_bytes()[:-10])
-    with pytest.raises(InputError, match=f"{tmp_path / 'set'}: damaged .*; delete this folder"):
-        arrays(tmp_path / "set")
+    with pytest.raises(InputError, match=f"{tmp_path / 'set'}: damaged .*; delete its .npy files"):
+        arrays(tmp_path / "set", ["x"])
 
 
 def test_a_cache_that_cannot_be_written_is_the_users_to_move(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(InputError, match="set FEDQUORUM_CACHE"):
-        store(tmp_path / "file" / "set", dict)
+        store(tmp_path / "file" / "set", ["x"], dict)
 
 
 def test_a_full_disk_is_the_machines_failure(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,8 +97,21 @@ def test_a_full_disk_is_the_machines_failure(tmp_path: Path, monkeypatch: pytest
 
     monkeypatch.setattr(np, "save", full)
     with pytest.raises(MachineError, match="disk is full"):
-        store(tmp_path / "set", lambda: {"x": np.arange(3)})
-    assert list(tmp_path.iterdir()) == []
+        store(tmp_path / "set", ["x"], lambda: {"x": np.arange(3)})
+    assert list((tmp_path / "set").iterdir()) == []
+
+
+def test_what_was_taken_out_of_the_cache_is_made_again_and_nothing_else_is_touched(tmp_path: Path) -> None:
+    def parse() -> dict[str, np.ndarray]:
+        return {"x": np.arange(3), "y": np.ones(2)}
+
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "train-images-idx3-ubyte").write_text("somebody keeps these here")
+    for _ in range(2):
+        store(tmp_path / "set", ["x", "y"], parse)
+        assert arrays(tmp_path / "set", ["x", "y"])["y"].tolist() == [1, 1]
+        (tmp_path / "set" / "y.npy").unlink()
+    assert (tmp_path / "set" / "train-images-idx3-ubyte").exists()
 
 
 def test_importing_the_room_is_light() -> None:

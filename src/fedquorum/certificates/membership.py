@@ -24,6 +24,12 @@ SMALL_JOB = 2**31
 LEAST_PATTERN = 10**5
 
 
+# How sharp a statement may say that its levels are.
+ALL_LARGEST = "every level is the largest possible"
+ALL_BOUNDS = "the levels are proved lower bounds"
+SOME_BOUNDS = "are proved lower bounds, the others the largest possible"
+
+
 def certify(
     votes: Votes,
     *,
@@ -71,7 +77,7 @@ def claim(votes: Votes, label: np.ndarray, level: np.ndarray, statement: str) ->
     A statement that is none of those that `certify` makes becomes the most modest one.
     """
     how = statement[statement.rfind("(") + 1 :].removesuffix(").")
-    counted = re.fullmatch(rf"(\d+) of the {votes.d} levels {SOME_BOUNDS}", how)
+    counted = re.fullmatch(rf"([0-9]{{1,9}}) of the {votes.d} levels {SOME_BOUNDS}", how)
     honest = how in (ALL_LARGEST, ALL_BOUNDS) or (counted and 0 < int(counted[1]) < votes.d)
     return _certificate(votes, label, level, how if honest else ALL_BOUNDS)
 
@@ -117,11 +123,6 @@ def distinct_patterns(votes: np.ndarray) -> tuple[list[np.ndarray], np.ndarray]:
     number: dict[bytes, int] = {}
     pattern_of = np.array([number.setdefault(column.tobytes(), len(number)) for column in columns])
     return [np.frombuffer(column, dtype=np.uint16) for column in number], pattern_of
-
-
-ALL_LARGEST = "every level is the largest possible"
-ALL_BOUNDS = "the levels are proved lower bounds"
-SOME_BOUNDS = "are proved lower bounds, the others the largest possible"
 
 
 def _how_sharp(settled: np.ndarray) -> str:

@@ -1,10 +1,10 @@
-"""Parsed data sets as .npy files, one folder each, written whole or not at all."""
+"""Parsed data sets as .npy files, one folder each."""
 
 from __future__ import annotations
 
 import errno
 import os
-import tempfile
+import uuid
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
@@ -27,26 +27,25 @@ def is_whole(folder: Path, names: Iterable[str]) -> bool:
     return all((folder / f"{name}.npy").is_file() for name in names)
 
 
-def store(folder: Path, parse: Callable[[], Mapping[str, np.ndarray]]) -> None:
-    """Write what `parse` returns to `folder` as NAME.npy, unless it is there already.
+def store(folder: Path, names: Iterable[str], parse: Callable[[], Mapping[str, np.ndarray]]) -> None:
+    """Write what `parse` returns to `folder` as NAME.npy, unless all of it is there already.
 
-    The arrays are written into a folder beside it that is then renamed. Of two processes that do this at once, one
-    renames first and the other keeps what it finds: both have parsed the same checked content.
+    Each file is written whole or not at all, and nothing else in the folder is touched. Two processes that do this at once
+    have both parsed the same checked content.
     """
-    if folder.is_dir():
+    if is_whole(folder, names):
         return
     try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(dir=folder.parent, prefix=f".{folder.name}-") as scratch:
-            whole = Path(scratch) / folder.name
-            whole.mkdir()
-            for name, array in parse().items():
-                np.save(whole / f"{name}.npy", array)
+        parsed = parse()
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, array in parsed.items():
+            temporary = folder / f".{name}-{uuid.uuid4().hex}.tmp"
             try:
-                whole.rename(folder)
-            except OSError:
-                if not folder.is_dir():
-                    raise
+                with temporary.open("wb") as file:
+                    np.save(file, array)
+                temporary.replace(folder / f"{name}.npy")
+            finally:
+                temporary.unlink(missing_ok=True)
     except OSError as error:
         if error.errno == errno.ENOSPC:
             raise MachineError(f"{folder}: the disk is full; free some space or set FEDQUORUM_CACHE") from None
@@ -55,11 +54,11 @@ def store(folder: Path, parse: Callable[[], Mapping[str, np.ndarray]]) -> None:
         ) from None
 
 
-def arrays(folder: Path) -> dict[str, np.ndarray]:
+def arrays(folder: Path, names: Iterable[str]) -> dict[str, np.ndarray]:
     """The arrays that `store` wrote."""
     try:
-        return {file.stem: np.load(file, allow_pickle=False) for file in sorted(folder.glob("*.npy"))}
+        return {name: np.load(folder / f"{name}.npy", allow_pickle=False) for name in names}
     except (OSError, ValueError, EOFError) as error:
         raise InputError(
-            f"{folder}: damaged ({' '.join(str(error).split())}); delete this folder and try again"
+            f"{folder}: damaged ({' '.join(str(error).split())}); delete its .npy files and try again"
         ) from None

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from fedquorum.datasets.cache import arrays, cache_folder, is_whole, store
+from fedquorum.datasets.cache import arrays, cache_folder, store
 from fedquorum.datasets.dataset import Dataset
 from fedquorum.datasets.digits import digits
 from fedquorum.datasets.download import download, not_found
@@ -40,7 +39,7 @@ def load(name: str, path: Path | None = None, *, seed: int = 1) -> Dataset:
         return digits()
     if name not in PUBLISHED:
         return own(_own_file(name, path), seed)
-    content = arrays(fetch(name, path))
+    content = arrays(fetch(name, path), ARRAYS[name])
     return har(content, seed) if name == "har" else images(name, content)
 
 
@@ -62,13 +61,11 @@ def fetch(name: str, path: Path | None = None) -> Path:
         own(file, seed=1)
         return file
     folder = cache_folder() / name
-    if folder.is_dir() and not is_whole(folder, ARRAYS[name]):
-        shutil.rmtree(folder)  # somebody took a file out; it is made again
     files = _on_this_machine(name, path)
     if files:
-        store(folder, lambda: _parse(name, files))
-    elif not folder.is_dir():
-        store(folder, lambda: _parse(name, _from_network(name)))
+        store(folder, ARRAYS[name], lambda: _parse(name, files))
+    else:
+        store(folder, ARRAYS[name], lambda: _parse(name, _from_network(name)))
     return folder
 
 

@@ -11,11 +11,11 @@ from typing import Any
 import cloudpickle
 import numpy as np
 
-from fedquorum.errors import InputError
+from fedquorum.errors import InputError, one_line
 from fedquorum.federation import Federation
 from fedquorum.platform_class import platform_class
 from fedquorum.runs import Run, Shard, ShardDamaged, Task, read_parameters, read_shard, write_shard
-from fedquorum.training.algorithm import BaseAlgorithm, model_seed, one_line
+from fedquorum.training.algorithm import BaseAlgorithm, model_seed
 
 ARRAYS = ("x", "y", "offsets", "isolated", "test_x")
 
@@ -86,7 +86,7 @@ def prepare(job: Job) -> Callable[[Task, Callable[[int], None]], int]:
         seeds = [model_seed(job.seed, row) for row in rows]
         for model, result in zip(task.models, train(rows, seeds), strict=True):
             votes.append(result.labels.astype(dtype))
-            failures.append(one_line(result.failure or ""))
+            failures.append(one_line(result.failure or "")[:500])  # NumPy would drop a zero at its end
             parameters.append(dict(result.parameters or {}))
             learnt(model)
         shard = Shard(np.array(task.models, dtype=np.int64), np.stack(votes), tuple(failures), platform)

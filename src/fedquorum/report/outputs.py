@@ -25,11 +25,9 @@ def write_certificates(
     `notes` are facts about the run that each certificate's entry repeats, such as isolated clients.
     """
     make_folder(folder / "certificates")
+    # left by another call, perhaps of other votes; summary.json no longer says what they claim
     for name in set(NAMES) - {certificate.name for certificate in certificates}:
-        for ending in (
-            "csv",
-            "parquet",
-        ):  # of another call, perhaps of other votes: summary.json says no more what it claims
+        for ending in ("csv", "parquet"):
             (folder / "certificates" / f"{name}.{ending}").unlink(missing_ok=True)
     summary = {certificate.name: summarise(certificate, labels) | dict(notes) for certificate in certificates}
     for certificate in certificates:

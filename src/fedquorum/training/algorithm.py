@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
+from fedquorum.errors import one_line
+
 if TYPE_CHECKING:
     from fedquorum.federation import Federation
 
@@ -32,15 +34,6 @@ class Learned:
 def failed(federation: Federation, why: str, parameters: Mapping[str, np.ndarray] | None = None) -> Learned:
     """The vote of a model that could not be trained: label 0 for every input."""
     return Learned(np.zeros(len(federation.test_x), dtype=np.int32), parameters, one_line(why))
-
-
-def one_line(reason: str) -> str:
-    """A reason as it can be kept and shown. (NumPy would drop a zero at its end, and its shard's digest would differ.)
-
-    >>> one_line("two\\nlines\\0")
-    'two lines'
-    """
-    return " ".join("".join(c if c.isprintable() else " " for c in reason).split())[:500]
 
 
 Trainer = Callable[[np.ndarray, Sequence[int]], Iterator[Learned]]

@@ -115,8 +115,8 @@ def _alarm(seconds: float) -> Iterator[None]:
         yield
         return
     before = signal.signal(signal.SIGALRM, ring)
-    signal.setitimer(signal.ITIMER_REAL, seconds, 1.0)
     try:
+        signal.setitimer(signal.ITIMER_REAL, min(seconds, 1e8), 1.0)  # the system takes no infinity
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
