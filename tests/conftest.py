@@ -86,7 +86,7 @@ def write_points(path: Path, clients: int = 12, tests: int = 40, seed: int = 0) 
 
 # A base algorithm without JAX, so that workers start at once: the nearest class mean, with a little noise from the seed.
 NEAREST = """
-import os, signal, time
+import os, signal, threading, time
 from pathlib import Path
 import numpy as np
 
@@ -118,6 +118,23 @@ def noise(clients, seed):
 
 def raises(clients, seed):
     raise RuntimeError("no\\nluck") if seed % 2 else ValueError("odd")
+
+def fails(clients, seed):
+    raise ValueError(f"{os.getpid()} {time.time()}")
+
+def zero(clients, seed):
+    raise ValueError("a\\0")
+
+def greedy(clients, seed):
+    raise MemoryError
+
+class Locked:
+    def __init__(self):
+        self.lock = threading.Lock()
+    def __call__(self, clients, seed):
+        return nearest(clients, seed)
+
+locked = Locked()
 """
 
 

@@ -200,19 +200,13 @@ def test_an_exception_stays_inside_its_model(command: Command, project: Project,
 
 
 def test_a_reason_that_no_file_can_hold_damages_no_shard(command: Command, project: Project, tmp_path: Path) -> None:
-    config = project()
-    mine = config.parent / "mine.py"
-    mine.write_text(mine.read_text() + "\ndef zero(clients, seed):\n    raise ValueError('a\\x00')\n")
-    arguments = ("run", config, "--out", tmp_path / "run", "--set", "algorithm.name=mine.py:zero", "--workers", 1)
+    arguments = ("run", project("mine.py:zero"), "--out", tmp_path / "run", "--workers", 1)
     assert command(*arguments)[0] == 0
     assert "0 to learn" in command(*arguments)[1]
 
 
 def test_out_of_memory_is_tried_again_as_a_death(command: Command, project: Project, tmp_path: Path) -> None:
-    config = project()
-    mine = config.parent / "mine.py"
-    mine.write_text(mine.read_text() + "\ndef greedy(clients, seed):\n    raise MemoryError\n")
-    result = command("run", config, "--out", tmp_path / "run", "--set", "algorithm.name=mine.py:greedy", "--workers", 1)
+    result = command("run", project("mine.py:greedy"), "--out", tmp_path / "run", "--workers", 1)
     refused(result, "its worker died 3 times", "MemoryError", code=3)
 
 
@@ -230,27 +224,19 @@ def test_names_are_no_markup(command: Command, project: Project, tmp_path: Path)
 
 
 @pytest.mark.parametrize(
-    "change",
+    ("algorithm", "change"),
     [
-        "algorithm.model=cnn",
-        "algorithm.rounds=99999999999999999999",
-        "certify.alpha=1e-400",
-        "algorithm.name=mine.py:locked",
+        ("fedavg", "algorithm.model=cnn"),
+        ("fedavg", "algorithm.rounds=99999999999999999999"),
+        ("fedavg", "certify.alpha=1e-400"),
+        ("mine.py:locked", "subsamples.count=3"),
     ],
 )
 def test_what_only_training_finds_out_leaves_nothing_behind(
-    command: Command, project: Project, tmp_path: Path, change: str
+    command: Command, project: Project, tmp_path: Path, algorithm: str, change: str
 ) -> None:
-    config = project()
-    mine = config.parent / "mine.py"
-    mine.write_text(
-        mine.read_text() + "\nimport threading\nclass Held:\n    lock = threading.Lock()\n"
-        "    def __init__(self):\n        self.own = threading.Lock()\n"
-        "    def __call__(self, clients, seed):\n        return nearest(clients, seed)\nlocked = Held()\n"
-    )
     out = tmp_path / "run"
-    algorithm = () if "name" in change else ("--set", "algorithm.name=fedavg")
-    refused(command("run", config, "--out", out, "--workers", 1, *algorithm, "--set", change))
+    refused(command("run", project(algorithm), "--out", out, "--workers", 1, "--set", change))
     assert not out.exists()
 
 

@@ -59,22 +59,20 @@ def run_command(
     source: str, out: Path | None, changes: Sequence[str], workers: int | None, engine: str, device: str
 ) -> None:
     """`fedquorum run`: train what is missing, then certify and report."""
-    from fedquorum.engines.local import worker_count, worker_environment
+    from fedquorum.engines.local import check_device, worker_count
     from fedquorum.experiment import prepare
 
     console = _console()
     if engine != "local":
         raise InputError(f"--engine {engine}: unknown engine; there is local")
     worker_count(workers)
-    worker_environment(device)
+    check_device(device)
     config, folder = load_config(source, changes)
     names = _names_for(config)
     out = out or Path("runs") / (Path(source).stem if source.endswith(".toml") else source)
     # hidden files are our own: the lock, and what a killed process left
-    others = (
-        [entry for entry in out.iterdir() if entry.name != "shards" and entry.name[0] != "."] if out.is_dir() else []
-    )
-    if others and not (out / "run.toml").exists():
+    ours = out.is_dir() and all(entry.name == "shards" or entry.name[0] == "." for entry in out.iterdir())
+    if out.is_dir() and not ours and not (out / "run.toml").exists():
         raise InputError(f"{out} holds other files and is not a run folder; choose another --out")
     old = read_record(out) if (out / "run.toml").exists() else None
     with warnings.catch_warnings(record=True) as caught:
@@ -138,12 +136,11 @@ def _certificates(
 ) -> list[Certificate]:
     """The certificates asked for; `membership`, which may take its time, with a bar, and kept in the cache as it goes."""
 
-    # in this user's own cache, and not in the run: a folder from somebody else is not to be believed
-    cache = cache_folder() / "membership"
-
     def by_name(name: str) -> Certificate:
         if name != "membership":
             return certify(votes, name, alpha=risks["alpha"], delta=risks["delta"])
+        # in this user's own cache, and not in the run: a folder from somebody else is not to be believed
+        cache = cache_folder() / "membership"
         with Progress(*_columns("membership levels"), console=console, transient=True) as progress:
             bar = progress.add_task("", total=votes.d)
 
@@ -300,16 +297,17 @@ def verify_command(source: Path, retrain: int, workers: int | None) -> bool:
     if retrain < 0:
         raise InputError(f"--retrain {retrain}: it must be 0 or more")
     good = True
-    findings = verify(source, retrain, workers)
-    while True:
-        try:
-            finding = next(findings)
-        except StopIteration:
-            return good
-        except InputError as error:
-            if good:
-                raise
-            finding = Finding(None, str(error))  # what was found before is what the command must end with
+
+    def show(finding: Finding) -> None:
         mark = {True: ("ok      ", "green"), False: ("MISMATCH", "red"), None: ("not checked", "yellow")}[finding.good]
         console.print(Text.assemble(mark, " ", one_line(finding.text)), soft_wrap=True)
-        good = good and finding.good is not False
+
+    try:
+        for finding in verify(source, retrain, workers):
+            show(finding)
+            good = good and finding.good is not False
+    except InputError as error:
+        if good:
+            raise
+        show(Finding(None, str(error)))  # what was found before is what the command must end with
+    return good

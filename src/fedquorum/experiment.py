@@ -23,8 +23,6 @@ from fedquorum.training.algorithm import BaseAlgorithm
 # Clients trained side by side: on a CPU one, whose working set stays in the cache; on an accelerator, many.
 LANES = {"cpu": 1, "gpu": 256, "tpu": 256}
 MODELS = ("linear", "dnn", "cnn")
-# The key of [clients] that a partition has of its own, and its default.
-PARTITION_OPTIONS = {"q": ("q", 0.5), "dirichlet": ("concentration", 0.5), "shards": ("shards", 2)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,9 +65,8 @@ def resolve(
         "code": code_of(config.algorithm, folder),
     }
     record["made_by"] = {
-        "folder": os.fsencode(folder.resolve()).decode(
-            "utf-8", "backslashreplace"
-        ),  # where the paths of [data] and [algorithm] begin
+        # where the paths of [data] and [algorithm] begin
+        "folder": os.fsencode(folder.resolve()).decode("utf-8", "backslashreplace"),
         "fedquorum": __version__,
         "draw_commitment": commitment(seed),
     } | platform_class(device)
@@ -109,13 +106,13 @@ def _federation(config: Config, folder: Path) -> tuple[Federation, dict[str, Any
     count = wanted.count
     if count is None and kind != "natural":
         count = 100
-    options: dict[str, Any] = {}
-    if kind in PARTITION_OPTIONS:
-        key, default = PARTITION_OPTIONS[kind]
-        options[key] = default if getattr(wanted, key) is None else getattr(wanted, key)
-    client, clients = datasets.partition(data, kind, count=count, seed=wanted.seed, **options)
+    own = {key: value for key in ("concentration", "shards") if (value := getattr(wanted, key)) is not None}
+    client, clients = datasets.partition(data, kind, count=count, q=wanted.q, seed=wanted.seed, **own)
     federation = Federation(data.x, data.y, client, data.test_x, data.test_y, data.classes, clients)
-    return federation, {"partition": kind, "count": federation.n} | ({"q": options["q"]} if kind == "q" else {})
+    resolved: dict[str, Any] = {"partition": kind, "count": federation.n}
+    if kind == "q":
+        resolved["q"] = 0.5 if wanted.q is None else wanted.q
+    return federation, resolved
 
 
 def _resolve(path: str, folder: Path) -> Path:
@@ -126,13 +123,14 @@ def base_algorithm(section: Algorithm, folder: Path, classes: int, lanes: int = 
     """The base algorithm that a configuration names; this runs the user's own file, where it names one."""
     from fedquorum.training.plain import Plain
 
-    own = None if section.name == "fedavg" else _own(section.name, "algorithm.name", folder)
-    if section.time_limit is not None and (own is None or hasattr(own, "trainer")):
+    if section.name != "fedavg":
+        own = _own(section.name, "algorithm.name", folder)
+        if not hasattr(own, "trainer"):
+            return Plain(own) if section.time_limit is None else Plain(own, section.time_limit)
+    if section.time_limit is not None:
         raise InputError("'algorithm.time_limit' is for a plain function of your own; FedAvg and trainers have none")
-    if own is not None:
-        if hasattr(own, "trainer"):
-            return own  # type: ignore[no-any-return]
-        return Plain(own) if section.time_limit is None else Plain(own, section.time_limit)
+    if section.name != "fedavg":
+        return own  # type: ignore[no-any-return]
     from fedquorum.training import models
     from fedquorum.training.fedavg import FedAvg
 
@@ -162,26 +160,21 @@ def base_algorithm(section: Algorithm, folder: Path, classes: int, lanes: int = 
 def code_of(section: Algorithm, folder: Path) -> str:
     """The SHA-256 of the user's own file that a configuration names; nothing where it names none."""
     if section.name != "fedavg":
-        path, _ = _own_file(section.name, "algorithm.name", folder)
-    elif section.model not in MODELS:
-        path, _ = _own_file(section.model, "algorithm.model", folder)
-    else:
-        return ""
-    return hashlib.sha256(path.read_bytes()).hexdigest()
+        return _own_file(section.name, "algorithm.name", folder)[2]
+    return "" if section.model in MODELS else _own_file(section.model, "algorithm.model", folder)[2]
 
 
-def _own_file(reference: str, key: str, folder: Path) -> tuple[Path, str]:
-    """FILE and NAME of "FILE.py:NAME"; the file is there."""
+def _own_file(reference: str, key: str, folder: Path) -> tuple[Path, str, str]:
+    """FILE and NAME of "FILE.py:NAME", and the file's SHA-256."""
     file, colon, name = reference.rpartition(":")
     if not colon or not file.endswith(".py"):
         known = ", ".join(MODELS) if key == "algorithm.model" else "fedavg"
         raise InputError(f"'{key}' = {reference}: unknown; there are {known}, or FILE.py:NAME of your own")
     path = _resolve(file, folder)
     try:
-        path.open("rb").close()
+        return path, name, hashlib.sha256(path.read_bytes()).hexdigest()
     except OSError as error:
         raise InputError(f"'{key}' = {reference}: {path} cannot be read: {error.strerror}") from None
-    return path, name
 
 
 def _own(reference: str, key: str, folder: Path) -> Any:
@@ -190,7 +183,7 @@ def _own(reference: str, key: str, folder: Path) -> Any:
 
     import cloudpickle
 
-    path, name = _own_file(reference, key, folder)
+    path, name, _ = _own_file(reference, key, folder)
     spec = importlib.util.spec_from_file_location(f"fedquorum_user_{path.stem}", path)
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)

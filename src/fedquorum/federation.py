@@ -16,6 +16,19 @@ from fedquorum.errors import InputError
 
 # More labels than this are a mistake (an id or a pixel read as a label), and counting them would fill the memory.
 MAX_CLASSES = 2**16
+# Levels take time and memory in proportion to n.
+MAX_CLIENTS = 10**6
+
+
+def not_too_many(classes: int) -> int:
+    """The number of classes, if it is one that can be meant.
+
+    >>> not_too_many(10)
+    10
+    """
+    if classes > MAX_CLASSES:
+        raise InputError(f"there would be {classes} classes; number the labels 0, 1, 2, ... (at most {MAX_CLASSES})")
+    return classes
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,8 +214,7 @@ def _classes(classes: int | None, y: np.ndarray, test_y: np.ndarray | None) -> i
         classes = max(2, *(int(values.max(initial=0)) + 1 for _, values in found))
     if not isinstance(classes, (int, np.integer)) or classes < 2:
         raise InputError(f"classes is {classes!r}; it must be an integer of at least 2")
-    if classes > MAX_CLASSES:
-        raise InputError(f"there would be {classes} classes; number the labels 0, 1, 2, ... (at most {MAX_CLASSES})")
+    not_too_many(int(classes))
     for name, values in found:
         outside = (values < 0) | (values >= classes)
         if outside.any():

@@ -138,13 +138,12 @@ def open_run(path: Path, record: Mapping[str, Any]) -> Run:
     make_folder(path / "shards")
     learnt = any((path / "shards").iterdir())
     if (path / "run.toml").exists():
-        old = identity(read_record(path))
-        differences = _differences(old, identity(record))
+        old, new = identity(read_record(path)), identity(record)
+        differences = _differences(old, new)
         # where nothing was learnt, nothing is lost, but clients may know the commitment to a secret seed already
-        committed = old.get("subsamples.seed", "").startswith("0x")
-        if differences and (
-            learnt or (committed and old["subsamples.seed"] != identity(record).get("subsamples.seed"))
-        ):
+        seed = old.get("subsamples.seed", "")
+        broken = seed.startswith("0x") and seed != new.get("subsamples.seed")
+        if differences and (learnt or broken):
             raise InputError(
                 f"{path} was made under another configuration ({'; '.join(differences)}); "
                 "choose another --out, or use the old configuration"

@@ -20,7 +20,8 @@ import numpy as np
 from fedquorum.certificates import Certificate, certify, membership, membership_oracle, names_for, oracle
 from fedquorum.config import Config, check_config
 from fedquorum.errors import InputError
-from fedquorum.experiment import commitment, prepare, resolve, seed_number
+from fedquorum.experiment import base_algorithm, commitment, resolve, seed_number
+from fedquorum.federation import Federation
 from fedquorum.report.outputs import csv_of, of_run, summarise, table_of, vote_accuracies
 from fedquorum.runs import (
     Run,
@@ -73,10 +74,10 @@ def verify(path: Path, retrain: int = 0, workers: int | None = None) -> Iterator
         yield Finding(False, str(error))
         return
     yield from _certify_again(run, votes, notes)
-    config, findings = _data_again(run)
+    found, findings = _data_again(run)
     yield from findings
-    if retrain and config is not None:
-        yield from _train_again(run, config, min(retrain, votes.N), workers)
+    if retrain and found is not None:
+        yield from _train_again(run, *found, min(retrain, votes.N), workers)
     elif retrain:
         raise InputError(f"{retrain} models were not trained again: that needs the run's own data and code")
 
@@ -228,14 +229,14 @@ def _same_files(run: Run, certificate: Certificate) -> bool:
         return False
 
 
-def _data_again(run: Run) -> tuple[Config | None, list[Finding]]:
-    """Whether data and code are those of the run; the configuration to train by, if they are. No code of theirs is run."""
+def _data_again(run: Run) -> tuple[tuple[Config, Federation, np.ndarray] | None, list[Finding]]:
+    """Whether data and code are those of the run; what to train by and on, if they are. No code of theirs is run."""
     sections = ("data", "clients", "subsamples", "algorithm", "certify", "output")
     config = check_config({name: run.record[name] for name in sections}, str(run.path / "run.toml"))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)  # isolated clients were named when the run was made
-            federation, record, _ = resolve(config, _folder(run), run.record)
+            federation, record, subsamples = resolve(config, _folder(run), run.record)
     except InputError as error:
         return None, [Finding(None, f"the data's fingerprint: {error}")]
     for name, text in (("fingerprint", "the data are"), ("code", "the user's own code is")):
@@ -249,7 +250,7 @@ def _data_again(run: Run) -> tuple[Config | None, list[Finding]]:
         findings.append(Finding(False, "labels.npy does not hold the data's test labels"))
     if (run.path / "clients.csv").read_bytes() != clients_csv(federation):
         findings.append(Finding(False, "clients.csv does not say who holds how many of the data"))
-    return config, findings
+    return (config, federation, subsamples.members), findings
 
 
 def _folder(run: Run) -> Path:
@@ -258,16 +259,16 @@ def _folder(run: Run) -> Path:
     return there if there.is_absolute() and there.is_dir() else Path.cwd()
 
 
-def _train_again(run: Run, config: Config, count: int, workers: int | None) -> Iterator[Finding]:
+def _train_again(
+    run: Run, config: Config, federation: Federation, members: np.ndarray, count: int, workers: int | None
+) -> Iterator[Finding]:
     from fedquorum.engines.job import Job, platform_name
     from fedquorum.engines.local import run_local
 
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)
-        experiment = prepare(config, _folder(run), run.record)
+    algorithm = base_algorithm(config.algorithm, _folder(run), int(federation.classes or 0))
     per_shard = int(run.record["output"]["models_per_shard"])
     # nobody who prepares a folder knows which models will be asked for
-    chosen = sorted(secrets.SystemRandom().sample(range(len(experiment.subsamples)), count))
+    chosen = sorted(secrets.SystemRandom().sample(range(len(members)), count))
     equal, agreement = 0, []
     with tempfile.TemporaryDirectory(prefix="fedquorum-") as folder:
         again = open_run(Path(folder), run.record)
@@ -275,10 +276,9 @@ def _train_again(run: Run, config: Config, count: int, workers: int | None) -> I
             Task(number, tuple(model for model in chosen if model // per_shard == number))
             for number in sorted({model // per_shard for model in chosen})
         ]
-        members = experiment.subsamples.members
         seed = int(run.record["algorithm"]["seed"])
         with locked(Path(folder)):
-            run_local(Job(experiment.federation, experiment.algorithm, members, seed, again), tasks, workers=workers)
+            run_local(Job(federation, algorithm, members, seed, again), tasks, workers=workers)
         for task in tasks:
             old, new = read_shard(run, task.shard), read_shard(again, task.shard)
             assert old is not None and new is not None

@@ -12,11 +12,8 @@ from typing import Any
 import numpy as np
 
 from fedquorum.errors import UNREADABLE, InputError
-from fedquorum.federation import MAX_CLASSES
+from fedquorum.federation import MAX_CLIENTS, not_too_many
 from fedquorum.subsamples import DESIGNS
-
-# Levels take time and memory in proportion to n.
-MAX_CLIENTS = 10**6
 
 
 def _integers(name: str, values: Any, dimensions: int) -> np.ndarray:
@@ -41,6 +38,29 @@ def _integer(name: str, value: Any, least: int) -> int:
         shown = " ".join(repr(value).split())
         raise InputError(f"'{name}' is {shown}; it must be an integer of at least {least}")
     return number
+
+
+def ordered_subsamples(subsamples: Any, clients: int) -> np.ndarray:
+    """The N x k array of client numbers, each row ascending, if every row holds k different ones of 0 ... clients-1.
+
+    >>> ordered_subsamples([[2, 0], [1, 2]], clients=3).tolist()
+    [[0, 2], [1, 2]]
+    """
+    subsamples = _integers("subsamples", subsamples, 2)
+    if not len(subsamples):
+        raise InputError("'subsamples' has no rows; at least one model is needed")
+    if not 1 <= subsamples.shape[1] <= clients:
+        raise InputError(
+            f"'subsamples' has {subsamples.shape[1]} columns (k); with {clients} clients k is 1 to {clients}"
+        )
+    if subsamples.min() < 0 or subsamples.max() >= clients:
+        row = int(np.nonzero(((subsamples < 0) | (subsamples >= clients)).any(axis=1))[0][0])
+        raise InputError(f"'subsamples' row {row} names an unknown client; client numbers run from 0 to {clients - 1}")
+    ordered = np.sort(subsamples.astype(np.int64), axis=1)
+    twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
+    if twice.any():
+        raise InputError(f"'subsamples' row {int(np.nonzero(twice)[0][0])} holds a client twice")
+    return ordered
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,19 +101,7 @@ class Votes:
             raise InputError(
                 f"'votes' has {votes.shape[0]} rows but 'subsamples' has {subsamples.shape[0]}; both need one row per model"
             )
-        if not 1 <= subsamples.shape[1] <= clients:
-            raise InputError(
-                f"'subsamples' has {subsamples.shape[1]} columns (k); with {clients} clients k is 1 to {clients}"
-            )
-        if subsamples.min() < 0 or subsamples.max() >= clients:
-            row = int(np.nonzero(((subsamples < 0) | (subsamples >= clients)).any(axis=1))[0][0])
-            raise InputError(
-                f"'subsamples' row {row} names an unknown client; client numbers run from 0 to {clients - 1}"
-            )
-        ordered = np.sort(subsamples.astype(np.int64), axis=1)
-        twice = (ordered[:, 1:] == ordered[:, :-1]).any(axis=1)
-        if twice.any():
-            raise InputError(f"'subsamples' row {int(np.nonzero(twice)[0][0])} holds a client twice")
+        ordered = ordered_subsamples(subsamples, clients)
         labels = None
         if self.labels is not None:
             labels = _integers("labels", self.labels, 1)
@@ -104,10 +112,7 @@ class Votes:
             classes = max(2, highest + 1)
         else:
             classes = _integer("classes", self.classes, least=2)
-        if classes > MAX_CLASSES:
-            raise InputError(
-                f"there would be {classes} classes; number the labels 0, 1, 2, ... (at most {MAX_CLASSES})"
-            )
+        not_too_many(classes)
         for name, array in (("votes", votes), ("labels", labels)):
             if array is not None and (array.min() < 0 or array.max() >= classes):
                 raise InputError(f"'{name}' holds a label outside the classes 0 to {classes - 1}")

@@ -11,7 +11,7 @@ import numpy as np
 from fedquorum.datasets.dataset import Dataset
 from fedquorum.datasets.split import three_quarters
 from fedquorum.errors import UNREADABLE, InputError
-from fedquorum.federation import MAX_CLASSES
+from fedquorum.federation import not_too_many
 
 if TYPE_CHECKING:
     import pyarrow
@@ -154,7 +154,7 @@ def _labels(file: Path, name: str, values: np.ndarray) -> np.ndarray:
 
 
 def _ids(file: Path, name: str, values: np.ndarray) -> np.ndarray:
-    if values.ndim != 1 or not (values.dtype.kind in "iu" or values.dtype.kind == "U"):
+    if values.ndim != 1 or values.dtype.kind not in "iuU":
         raise InputError(f"{file}: '{name}' holds {_kind(values)}; client ids must be integers or text")
     return values
 
@@ -188,10 +188,10 @@ def _dataset(
     largest = max(int(values.max()) for values in labels)
     if classes is None:
         classes = max(2, largest + 1)
-    if classes > MAX_CLASSES:
-        raise InputError(
-            f"{file}: there would be {classes} classes; number the labels 0, 1, 2, ... (at most {MAX_CLASSES})"
-        )
+    try:
+        not_too_many(classes)
+    except InputError as error:
+        raise InputError(f"{file}: {error}") from None
     if largest >= classes:
         raise InputError(f"{file}: there is a label {largest}, but the {classes} classes are 0 to {classes - 1}")
     unknown = set(client.tolist()) - set(clients)

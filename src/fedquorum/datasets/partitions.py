@@ -9,8 +9,8 @@ import numpy as np
 from fedquorum.datasets.dataset import Dataset
 from fedquorum.datasets.streams import stream
 from fedquorum.errors import InputError
+from fedquorum.federation import MAX_CLIENTS
 
-MOST = 10**6
 PARTITIONS = ("natural", "q", "iid", "dirichlet", "shards")
 
 
@@ -46,8 +46,8 @@ def partition(
         raise InputError(f"partition {kind!r} needs a count, the number of clients")
     if count < 2:
         raise InputError(f"partition {kind!r} has count {count}; a federation needs at least 2 clients")
-    if count > MOST:
-        raise InputError(f"partition {kind!r} has count {count}; at most {MOST} clients can be certified")
+    if count > MAX_CLIENTS:
+        raise InputError(f"partition {kind!r} has count {count}; at most {MAX_CLIENTS} clients can be certified")
     if kind == "q":
         client = by_degree(dataset.y, dataset.classes, count, 0.5 if q is None else q, seed)
         remedy = "take fewer clients or a q nearer to 1 / classes"

@@ -53,13 +53,18 @@ def worker_count(workers: int | None, device: str = "cpu") -> int:
     return workers
 
 
+def check_device(device: str) -> None:
+    """Refuse a kind of device that there is none of."""
+    if device not in DEVICES:
+        raise InputError(f"--device {device}: unknown; there are {', '.join(DEVICES)}")
+
+
 def worker_environment(device: str = "cpu") -> dict[str, str]:
     """Every pool at one thread: with several, results depend on how many, and two workers get in each other's way.
 
     `PJRT_NPROC` is what sets the size of XLA's pool; it must stand before JAX is imported.
     """
-    if device not in DEVICES:
-        raise InputError(f"--device {device}: unknown; there are {', '.join(DEVICES)}")
+    check_device(device)
     # How a user's shell sets up JAX is not part of a run: two numerics must not meet in one.
     environment = {
         name: value for name, value in os.environ.items() if name != "XLA_FLAGS" and not name.startswith("JAX_")

@@ -17,7 +17,7 @@ from fedquorum.runs import missing, open_run, read_shard
 from fedquorum.subsamples import Subsamples
 from fedquorum.training.algorithm import BaseAlgorithm
 from fedquorum.training.plain import Fit, Plain
-from fedquorum.votes import Votes
+from fedquorum.votes import Votes, ordered_subsamples
 
 
 def train(
@@ -38,19 +38,7 @@ def train(
     For a run that is kept and can be resumed, use `fedquorum run`.
     """
     design = subsamples.design if isinstance(subsamples, Subsamples) else None
-    members = np.asarray(subsamples)
-    if (
-        members.ndim != 2
-        or members.size == 0
-        or members.dtype.kind not in "iu"
-        or members.min() < 0
-        or members.max() >= federation.n
-    ):
-        raise InputError(f"subsamples must be an N x k array of client numbers 0 to {federation.n - 1}")
-    members = np.sort(members, axis=1)
-    twice = (members[:, 1:] == members[:, :-1]).any(axis=1)
-    if twice.any():
-        raise InputError(f"subsample {int(twice.argmax())} holds a client twice")
+    members = ordered_subsamples(subsamples, federation.n)
     if isinstance(subsamples, Subsamples) and subsamples.n != federation.n:
         raise InputError(
             f"the subsamples were drawn from n={subsamples.n} clients, but the federation has {federation.n}"

@@ -11,9 +11,8 @@ from typing import Any
 
 from fedquorum.certificates import names_for, probability
 from fedquorum.errors import InputError
-from fedquorum.federation import MAX_CLASSES
+from fedquorum.federation import MAX_CLASSES, MAX_CLIENTS
 from fedquorum.plan.votes import Draw, Terms, fewest_votes, highest_level
-from fedquorum.votes import MAX_CLIENTS
 
 SIZES = (2, 3, 5, 10, 20, 50, 100, 200, 500, 1000)
 # `distinct` is listed from this part of all subsamples on; with a smaller part it differs from `independent` by about a vote.

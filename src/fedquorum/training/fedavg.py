@@ -100,9 +100,9 @@ class FedAvg:
             return [jax.tree.map(lambda leaf, i=i: leaf[i], stacked) for i in range(len(members))]
 
         def end(w: Any, member: np.ndarray, test_x: jax.Array) -> Learned:
-            parameters = flat(w)
             if federation.isolated[member].all():
                 return failed(federation, "every client of the subsample is isolated")
+            parameters = flat(w)
             if not all(np.isfinite(leaf).all() for leaf in parameters.values()):
                 return failed(federation, "it diverged: a parameter is not a finite number", parameters)
             return Learned(np.asarray(predict(w, test_x)), parameters)
